@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 
 use divan::Bencher;
-use jitscribe::{Builder, Code, Inlined, Line, Row, Scribe, Unwind};
+use jitscribe::{Builder, Code, Inlined, Line, Mode, Row, Scribe, Unwind, arena};
 use wasmtime_internal_jit_debug::perf_jitdump::JitDumpFile;
 
 const NAME: &str = "a_function_name_of_32_bytes_long";
@@ -39,7 +39,7 @@ fn together() {
     let in_full = Code::new(&CODE).named(NAME).lines(&lines);
     let scribes = [
         ("without bytes", builder().limit(8 << 20).build(), without_bytes),
-        ("bytes, lines", builder().limit(64 << 20).with_bytes().build(), in_full),
+        ("bytes, lines", builder().limit(64 << 20).bytes().build(), in_full),
     ];
     println!("\nprocessor time, ns: announced and unloaded, {ALL} in all, {ROUNDS} times by turns");
     for (what, scribe, code) in scribes {
@@ -77,13 +77,13 @@ fn lines() -> Vec<Line<'static>> {
 
 /// Valgrind, by which the instructions of an announcement can be counted, is shown nothing: that would cost more than they do.
 fn builder() -> Builder {
-    Scribe::builder().no_valgrind()
+    Scribe::builder().valgrind(Mode::Off)
 }
 
 /// Room for all that is announced, so that none is used anew.
 fn growing(with_bytes: bool) -> Scribe {
     let builder = builder().limit(2 << 30);
-    if with_bytes { builder.with_bytes() } else { builder }.build()
+    if with_bytes { builder.bytes() } else { builder }.build()
 }
 
 fn announce(bencher: Bencher<'_, '_>, scribe: Scribe, code: Code<'_>) {
@@ -92,7 +92,7 @@ fn announce(bencher: Bencher<'_, '_>, scribe: Scribe, code: Code<'_>) {
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn off(bencher: Bencher<'_, '_>) {
-    announce(bencher, builder().start_disabled().build(), Code::new(&CODE).named(NAME));
+    announce(bencher, builder().off().build(), Code::new(&CODE).named(NAME));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
@@ -119,7 +119,7 @@ fn bytes_with_lines(bencher: Bencher<'_, '_>) {
 /// unloaded between samples, of which there are enough that the log has no other space.
 fn into_used_space(bencher: Bencher<'_, '_>, mib: usize, with_bytes: bool, code: Code<'_>) {
     let builder = builder().limit(mib << 20);
-    let scribe = if with_bytes { builder.with_bytes() } else { builder }.build();
+    let scribe = if with_bytes { builder.bytes() } else { builder }.build();
     (0..100_000).for_each(|_| drop(scribe.load(&code)));
     bencher.bench(|| scribe.load(black_box(&code)));
 }
@@ -134,7 +134,7 @@ fn without_bytes_and_unload(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn bytes_with_lines_and_unload(bencher: Bencher<'_, '_>) {
-    let scribe = builder().limit(64 << 20).with_bytes().build();
+    let scribe = builder().limit(64 << 20).bytes().build();
     let lines = lines();
     let code = Code::new(&CODE).named(NAME).lines(&lines);
     bencher.bench(|| drop(scribe.load(black_box(&code))));
@@ -207,9 +207,9 @@ fn without_bytes_with_inlined(bencher: Bencher<'_, '_>) {
 /// Announced of code in a `CodeArena`, into its file's tables and the log.
 fn into_an_arena(bencher: Bencher<'_, '_>, code: Code<'_>) {
     let folder = tempfile::tempdir().unwrap();
-    let scribe = builder().limit(2 << 30).arena_in(folder.path()).build();
+    let scribe = builder().limit(2 << 30).dir(folder.path()).build();
     let arena =
-        scribe.code_arena_with(|options| options.segment(64 << 20).removed()).expect("an arena");
+        arena::open_with(&scribe, |options| options.segment(64 << 20).removed()).expect("an arena");
     let memory = || {
         let mut draft = arena.allocate(CODE.len(), 16).expect("space");
         draft.bytes_mut().copy_from_slice(&CODE);
@@ -235,8 +235,8 @@ fn in_arena_with_lines(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn beside_an_arena(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
-    let scribe = builder().limit(8 << 20).arena_in(folder.path()).build();
-    let _arena = scribe.code_arena_with(|options| options.removed()).expect("an arena");
+    let scribe = builder().limit(8 << 20).dir(folder.path()).build();
+    let _arena = arena::open_with(&scribe, |options| options.removed()).expect("an arena");
     let code = Code::new(&CODE).named(NAME).frame_pointer();
     bencher.bench(|| drop(scribe.load(black_box(&code))));
 }
@@ -245,9 +245,9 @@ fn beside_an_arena(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
 fn arena_allocation(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
-    let scribe = builder().arena_in(folder.path()).build();
+    let scribe = builder().dir(folder.path()).build();
     let arena =
-        scribe.code_arena_with(|options| options.segment(64 << 20).removed()).expect("an arena");
+        arena::open_with(&scribe, |options| options.segment(64 << 20).removed()).expect("an arena");
     bencher.bench(|| {
         let mut draft = arena.allocate(CODE.len(), 16).expect("space");
         draft.bytes_mut().copy_from_slice(&CODE);

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use jitscribe::{Code, Scribe};
+use jitscribe::{Code, Mode, Scribe};
 
 const PROCESSES: usize = 100;
 const READINGS: usize = 50;
@@ -48,7 +48,7 @@ fn start(mib: usize, with_context: bool) {
         let start = Instant::now();
         let builder = Scribe::builder();
         let builder = if mib == 0 { builder } else { builder.limit(mib << 20) };
-        let builder = if with_context { builder.process_context() } else { builder };
+        let builder = if with_context { builder.process_context(Mode::On) } else { builder };
         let scribe = builder.build();
         (scribe, start.elapsed().as_nanos())
     };

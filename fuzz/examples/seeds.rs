@@ -214,7 +214,7 @@ fn firefox_requests() -> io::Result<()> {
 fn library_log(with_bytes: bool) -> io::Result<Vec<u8>> {
     const CHUNK: u32 = 4096;
     let scribe = Scribe::builder();
-    let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
+    let scribe = if with_bytes { scribe.bytes() } else { scribe }.build();
     let bytes = [0xc3; 24];
     let lines = [jitscribe::Line::new(3, "/src/a.js", 7).column(2)];
     for n in 0..12 {

@@ -17,7 +17,7 @@ pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> ToolOutput {
     all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir);
     if ["gdb", "lldb"].contains(&with[0]) {
         // Otherwise code that is created in a burst may run before the debugger was informed.
-        all.env("JITSCRIBE", "gdb-each");
+        all.env("JITSCRIBE", "gdb,gdb-synchronous");
     }
     // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.
     run(all.env("MVM_SPESH_BLOCKING", "1"))

@@ -54,8 +54,8 @@ memory.write(SPIN)
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 library = ctypes.CDLL(sys.argv[1])
-scribe = ctypes.c_void_p()
-assert library.jitscribe_global(ctypes.byref(scribe)) == 0
+library.jitscribe_global.restype = ctypes.c_void_p
+scribe = ctypes.c_void_p(library.jitscribe_global())
 name = b"announced_by_python"
 code = Code(
     struct_size=ctypes.sizeof(Code), size=len(SPIN), bytes=address, name=Str(name, len(name))

@@ -125,7 +125,7 @@ struct announcing {
           scribe(replay == nullptr ? jitscribe::scribe::global()
                                    : jitscribe::scribe::open(jitscribe::settings()
                                                                  .add(JITSCRIBE_FLAG_OFF)
-                                                                 .add(JITSCRIBE_FLAG_WATCH)
+                                                                 .add(JITSCRIBE_FLAG_CONTROL_THREAD)
                                                                  .replay(*replay))),
           listener(scribe, "llvm", replay)
     {

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jitscribe::{Code, LoadedCode, Notice, Scribe, Unwind};
+use jitscribe::{Code, LoadedCode, Mode, Notice, Scribe, Unwind};
 use jitscribe_cranelift::{Call, Place};
 use rustix::process::getpid;
 use rustix::time::{ClockId, clock_gettime};
@@ -77,15 +77,15 @@ impl Announcer {
             let note = move |notice: &Notice| {
                 notes.lock().unwrap_or_else(PoisonError::into_inner).push(notice.to_string());
             };
-            let mut builder = Scribe::builder().on_notice(note);
+            let mut builder = Scribe::builder().notice(note);
             if *log {
                 builder = builder.environment();
             }
             if let Some(dir) = dump_dir {
-                builder = builder.jitdump_in(dir.clone());
+                builder = builder.jitdump(Mode::On).dir(dir.clone());
             }
             if let Some(dir) = perf_map_dir {
-                builder = builder.perf_map_in(dir);
+                builder = builder.perf_map(Mode::On).perf_map_dir(dir);
             }
             let scribe = builder.build();
             let dump = dump_dir.as_ref().map(|dir| dir.join(format!("jit-{pid}.dump")));

@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use jitscribe::{Code, Line, Scribe, Unwind};
+use jitscribe::{Code, Line, Scribe, Unwind, arena};
 
 /// What a compiler would have made: `loop: dec rdi; jnz loop; ret`, and two nops. x86-64.
 const COUNTDOWN: [u8; 8] = [0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
@@ -18,7 +18,7 @@ fn main() {
 
     // Memory for code. It is written at one address and runs at another.
     let scribe = Scribe::global();
-    let arena = scribe.code_arena().expect("an arena");
+    let arena = arena::open(&scribe).expect("an arena");
     let mut draft = arena.allocate(COUNTDOWN.len(), 16).expect("space in the arena");
     draft.bytes_mut().copy_from_slice(&COUNTDOWN);
     let code = draft.finish();

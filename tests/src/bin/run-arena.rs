@@ -3,7 +3,8 @@
 //!     run-arena ROUNDS
 #![allow(unsafe_code)]
 
-use jitscribe::{Code, Executable, LoadedCode, Row, Scribe, Unwind};
+use jitscribe::arena::{self, Executable};
+use jitscribe::{Code, LoadedCode, Row, Scribe, Unwind};
 
 const FUNCTIONS: u64 = 5;
 
@@ -13,7 +14,7 @@ const COUNTER: [u8; 8] = [0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
 fn main() {
     let rounds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).expect("rounds");
     let scribe = Scribe::global();
-    let arena = scribe.code_arena_with(|options| options.segment(1 << 20)).expect("an arena");
+    let arena = arena::open_with(&scribe, |options| options.segment(1 << 20)).expect("an arena");
     let codes: Vec<(Executable, LoadedCode)> = (0..FUNCTIONS)
         .map(|number| {
             let mut draft = arena.allocate(COUNTER.len(), 16).expect("room");

@@ -19,7 +19,7 @@ fn calls() -> (TempDir, Calls) {
 /// The variables with which the program writes a dump into the folder, and announces nothing to Valgrind.
 fn dumped(dir: &TempDir) -> [(&str, &str); 2] {
     let folder = dir.path().to_str().expect("UTF-8");
-    [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", folder)]
+    [("JITSCRIBE", "jitdump,valgrind=off"), ("JITSCRIBE_DIR", folder)]
 }
 
 /// Numbers by name.

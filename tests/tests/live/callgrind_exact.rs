@@ -49,7 +49,7 @@ fn a_copy_costs_what_the_shared_object_does() {
 /// The profile that `jitscribe callgrind` makes of one of code that wrote a jitdump into `dir`.
 fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::Value) {
     let variables =
-        [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", dir.to_str().expect("UTF-8"))];
+        [("JITSCRIBE", "jitdump,valgrind=off"), ("JITSCRIBE_DIR", dir.to_str().expect("UTF-8"))];
     let profile = calls.as_copy(options, &variables);
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     (PathBuf::from(report["output"].as_str().expect("a path")), report)
@@ -70,7 +70,7 @@ fn code_has_the_profile_of_a_shared_object() {
     let mut nameless = announced.own.keys().filter(|function| function.name.starts_with("0x"));
     assert_eq!(nameless.find(|function| ours(&function.object)), None);
 
-    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map,no-valgrind")]);
+    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map,valgrind=off")]);
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     let mapped = Profile::read(report["output"].as_str().expect("a path").as_ref());
     std::fs::remove_file(format!("/tmp/perf-{}.map", mapped.pid)).expect("the map");

@@ -65,7 +65,7 @@ impl Session {
 
     /// For a program that registers nothing with debuggers.
     fn unprepared(debugger: &Path) -> Self {
-        Self { setting: Some("no-gdb"), ..Self::new(debugger) }
+        Self { setting: Some("gdb=off"), ..Self::new(debugger) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -295,7 +295,7 @@ gdb.execute("detach")
 "#;
     for debugger in debuggers() {
         let session = Session::unprepared(&debugger);
-        let mut program = Waiting::start("no-gdb", &["100000", "--seed", "6"]);
+        let mut program = Waiting::start("gdb=off", &["100000", "--seed", "6"]);
         let mark = session.path("mark");
         let script = script.replace("MARK", &format!("{mark:?}"));
         let mut command = session.command(&script);
@@ -498,7 +498,7 @@ fn a_gdb_without_python_is_started_without_the_script() {
     let output = output(command.env_remove("JITSCRIBE"));
     // The reader is loaded where it was built.
     let words = String::from_utf8_lossy(&output.stdout).into_owned();
-    let of_the_program = words.strip_prefix("gdb-each:").and_then(|words| {
+    let of_the_program = words.strip_prefix("gdb,gdb-synchronous:").and_then(|words| {
         let reader = words.strip_prefix("-iex jit-reader-load ");
         reader.map_or(Some(words), |reader| reader.split_once(' ').map(|(_, rest)| rest))
     });
@@ -510,7 +510,7 @@ fn a_gdb_without_python_is_started_without_the_script() {
 fn a_process_that_is_left_registers_as_before() {
     let script =
         "gdb.execute('break many_1')\nshow('info', 'jitscribe info')\ngdb.execute('detach')\n";
-    for (setting, expected) in [("no-gdb", false), ("gdb", true)] {
+    for (setting, expected) in [("gdb=off", false), ("gdb", true)] {
         let session = Session::unprepared(Path::new("gdb"));
         let program = Waiting::start(setting, &["100"]);
         let pid = program.child.id().to_string();

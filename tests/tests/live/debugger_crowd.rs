@@ -15,7 +15,7 @@ fn crowd() -> &'static str {
 /// The stack of the last stop, `NAME:LINE`, from the innermost frame to the outermost.
 fn truth(words: &[&str]) -> Vec<String> {
     let words = words.iter().filter(|word| **word != "--settle");
-    let printed = run(Command::new(crowd()).args(words).env("JITSCRIBE", "no-gdb")).stdout;
+    let printed = run(Command::new(crowd()).args(words).env("JITSCRIBE", "gdb=off")).stdout;
     let last = printed.lines().rfind(|line| line.starts_with("truth: ")).expect("a stop");
     last.split(' ').skip(1).map(str::to_owned).collect()
 }

@@ -72,7 +72,7 @@ impl Heap {
         });
         valgrind.env("JITSCRIBE_LIMIT", LIMIT);
         // The code is to have no names while it runs.
-        valgrind.env("JITSCRIBE", "jitdump,perf-map,no-valgrind");
+        valgrind.env("JITSCRIBE", "jitdump,perf-map,valgrind=off");
         valgrind.env("JITSCRIBE_DIR", self.dir.path()).current_dir(self.dir.path());
         run(valgrind.arg(env!("CARGO_BIN_EXE_run-calls")).arg(how).arg(&self.library).arg("3"));
         path
@@ -323,7 +323,7 @@ fn piped_output_is_named_while_the_program_runs() {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg("valgrind \"$0\" copy \"$1\" 2 2>&1 | \"$2\" memcheck -");
     shell.arg(env!("CARGO_BIN_EXE_run-calls")).arg(&heap.library).arg(jitscribe().get_program());
-    shell.env("JITSCRIBE", "jitdump,no-valgrind").env("JITSCRIBE_DIR", heap.dir.path());
+    shell.env("JITSCRIBE", "jitdump,valgrind=off").env("JITSCRIBE_DIR", heap.dir.path());
     shell.env("JITSCRIBE_LIMIT", LIMIT);
     let printed = run(&mut shell);
     assert!(printed.stdout.contains(": read_behind (heap.c:"), "{}", printed.stdout);

@@ -286,7 +286,7 @@ fn no_output_refers_to_a_deleted_file() {
     let mut copy = Command::new(env!("CARGO_BIN_EXE_run-calls"));
     copy.arg("copy").arg(&library).arg("3");
     // A leak check reads all of the log.
-    let words = [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_LIMIT", "1M")];
+    let words = [("JITSCRIBE", "jitdump,valgrind=off"), ("JITSCRIBE_LIMIT", "1M")];
     let recorded = Recorded::record(dir, "memcheck", &[], &words, &copy);
     let log = std::fs::read_to_string(recorded.output("memcheck.out.")).expect("a log");
     assert!(log.contains(": read_behind\n"), "{log}");

@@ -147,7 +147,7 @@ fn code_named_later_has_the_same_profile_except_at_reused_addresses() {
     let demo = Demo::build();
     let known = demo.as_library();
     let folder = demo.path().to_str().expect("a path of characters");
-    let profile = demo.in_memory("no-valgrind", &["anonymous", "--dump-dir", folder]);
+    let profile = demo.in_memory("valgrind=off", &["anonymous", "--dump-dir", folder]);
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     let named = Profile::read(report["output"].as_str().expect("a path").as_ref());
     let named = demo.part_of(&named);

@@ -13,7 +13,7 @@
 static unsigned char bytes[4096];
 static const jitscribe_scribe *scribe;
 static jitscribe_code code = {
-    .struct_size = sizeof code, .bytes = bytes, .size = 64, .name = JITSCRIBE_STR("first")};
+    .struct_size = sizeof code, .bytes = bytes, .size = 64, .name = JITSCRIBE_STR_INIT("first")};
 static volatile int go;
 
 /* Leaves a megabyte of address space, and takes it by malloc. */

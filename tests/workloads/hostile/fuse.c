@@ -78,8 +78,7 @@ int main(int argc, char **argv) {
     int opened = open(file, O_RDONLY);
     if (opened < 0) return failed(file);
     char *p = mmap(0, 1 << 16, PROT_READ, MAP_PRIVATE, opened, 0);
-    const jitscribe_scribe *scribe;
-    jitscribe_global(&scribe);
+    const jitscribe_scribe *scribe = jitscribe_global();
     static const unsigned char here[64] = {0xc3};
     jitscribe_handle handle;
     jitscribe_code there = {.struct_size = sizeof there, .bytes = (void *)p, .size = 4096, .name = JITSCRIBE_STR("stuck")};

@@ -7,8 +7,7 @@ int main(int argc, char **argv) {
     size_t size = 64 << 20;
     char *at = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (strcmp(argv[2], "touched") == 0) memset(at, 0xc3, size);
-    const jitscribe_scribe *scribe;
-    jitscribe_global(&scribe);
+    const jitscribe_scribe *scribe = jitscribe_global();
     for (int i = 0; i < n; i++) {
         const jitscribe_code code = {
             .struct_size = sizeof code, .bytes = (void *)at, .size = size, .name = JITSCRIBE_STR("large")};

@@ -9,8 +9,7 @@
 int main(void) {
     unsigned char *room = executable_memory();
     for (int i = 0; i < 60; i++) memcpy(room + i * 64, spin, sizeof spin);
-    const jitscribe_scribe *scribe;
-    jitscribe_global(&scribe);
+    const jitscribe_scribe *scribe = jitscribe_global();
     jitscribe_handle handles[60];
     for (int i = 0; i < 60; i++) {
         if (i == 50) {

@@ -10,8 +10,7 @@ static uint64_t next(void) {
 
 int main(int argc, char **argv) {
     state = strtoull(argv[1], 0, 0) * 2654435761u + 88172645463325252u;
-    const jitscribe_scribe *scribe;
-    jitscribe_global(&scribe);
+    const jitscribe_scribe *scribe = jitscribe_global();
     static unsigned char code[1 << 16];
     for (int i = 0; i < 2000; i++) {
         const jitscribe_code one = {

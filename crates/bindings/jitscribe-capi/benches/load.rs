@@ -94,7 +94,7 @@ fn off_through_c(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = 200, sample_size = 5000)]
 fn off_in_rust(bencher: Bencher<'_, '_>) {
-    in_rust(bencher, Scribe::builder().start_disabled().build(), LINES);
+    in_rust(bencher, Scribe::builder().off().build(), LINES);
 }
 
 #[divan::bench(sample_count = 200, sample_size = 5000)]

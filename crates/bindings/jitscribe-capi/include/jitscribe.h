@@ -1,8 +1,7 @@
 /*
  * jitscribe makes JIT-compiled code visible to perf, gdb, lldb, Valgrind and unwinders.
  *
- *     const jitscribe_scribe *scribe;
- *     jitscribe_global(&scribe);
+ *     const jitscribe_scribe *scribe = jitscribe_global();
  *
  *     const jitscribe_str file = JITSCRIBE_STR("fib.lang");
  *     const jitscribe_line lines[] = {{.offset = 0, .line = 3}, {.offset = 17, .line = 4}};
@@ -21,16 +20,19 @@
  *
  * Results. A function that can fail returns a jitscribe_result. If the result is not JITSCRIBE_RESULT_OK, nothing was done,
  * and out-parameters have the value that stands for nothing: 0, NULL, or -1 for a descriptor. Except for those of
- * jitscribe_write_object, all failures are mistakes in the call; a runtime may ignore them. A missing resource (no memory, a full log) is not a failure: the feature is off, and the notice
- * callback reports it once.
+ * jitscribe_write_object, all failures are mistakes in the call; a runtime may ignore them. A missing resource (no memory, a
+ * full log) is not a failure: the feature is off, and the notice callback reports it once.
  *
  * Ownership. A scribe and an arena live as long as the process. Nothing needs to be closed or freed, except allocations of an
  * arena. A handle is a number. Arguments belong to the caller, are read during the call, and are not kept (except callbacks
  * and their data).
  *
- * Threads. Any thread may call any function at any time, but only one thread at a time may use a handle. No lock is held
- * while a callback runs. Do not call these functions from signal handlers, except those that say so. After a fork, the child
- * may go on as it is: it gets its own log, with the code that was alive.
+ * Threads. Any thread may call any function at any time, but only one thread at a time may use a handle. Do not call these
+ * functions from signal handlers, except those that say so. After a fork, the child may go on as it is: it gets its own log,
+ * with the code that was alive.
+ *
+ * Callbacks. `replay` announces code: it is called with no lock held. `notice` only stores what it gets: locks may be held, so
+ * it must not call the library. See jitscribe_replay_fn and jitscribe_notice_fn.
  *
  * Units. Sizes, byte counts and offsets in code are in bytes. Lines and columns count from 1, and are 0 if unknown.
  *
@@ -38,7 +40,8 @@
  * readable up to its count cannot be checked: the caller must guarantee it. Numbers of a later version (flags, kinds) are
  * accepted: unknown ones are ignored, or mean "other".
  *
- * C++: see jitscribe.hpp.
+ * What few runtimes need is in jitscribe/arena.h (memory for code that is an object file), jitscribe/crash.h (crash handlers
+ * and crash reporters) and jitscribe/objects.h (all code as one object file). C++: see jitscribe.hpp.
  *
  * This file is generated from the library's source by cbindgen. Do not edit it.
  */
@@ -57,11 +60,13 @@
 /* As the size of a jitscribe_str: the string ends before its first NUL. */
 #define JITSCRIBE_NUL_TERMINATED SIZE_MAX
 
-/* A string literal as an initialiser of a jitscribe_str. */
-#define JITSCRIBE_STR(literal) {(literal), sizeof(literal) - 1}
-
-/* The type of the stream of jitscribe_crash_stream in a minidump. */
-#define JITSCRIBE_CRASH_STREAM_TYPE 0x4a530001
+/* A string literal as a jitscribe_str; for data that is initialised before the program starts, as its initialiser. */
+#ifdef __cplusplus
+#define JITSCRIBE_STR(literal) (jitscribe_str{(literal), sizeof(literal) - 1})
+#else
+#define JITSCRIBE_STR(literal) ((struct jitscribe_str){(literal), sizeof(literal) - 1})
+#endif
+#define JITSCRIBE_STR_INIT(literal) {(literal), sizeof(literal) - 1}
 
 /* The parent of a call that was inlined into the code itself, not into an inlined callee. */
 #define JITSCRIBE_NO_PARENT UINT32_MAX
@@ -137,7 +142,8 @@ typedef uint32_t jitscribe_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What a scribe does. The library ignores bits that it does not know.
+// What is set or not. The library ignores bits that it does not know. The environment has the same as words of JITSCRIBE:
+// gdb-on-crash is JITSCRIBE_FLAG_GDB_ON_CRASH.
 enum jitscribe_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
@@ -148,38 +154,26 @@ enum jitscribe_flag
     // The log also contains the code's bytes, so tools show the assembly of code that is long gone. This costs the time to copy
     // the bytes, and the space for them.
     JITSCRIBE_FLAG_BYTES = 2,
-    // Also write /tmp/perf-PID.map, and keep it up to date.
-    JITSCRIBE_FLAG_PERF_MAP = 4,
-    // The log is a file, jit-PID.dump in `dump_dir`, as `perf inject --jit` expects it.
-    JITSCRIBE_FLAG_DUMP = 8,
-    // A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
-    JITSCRIBE_FLAG_WATCH = 16,
-    // Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, strict, arch-clock, perf-map,
-    // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, vtune, no-vtune, process-context, no-process-context.
-    // JITSCRIBE_DIR is the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
-    // JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
-    JITSCRIBE_FLAG_ENVIRONMENT = 32,
-    // Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
-    // pass through it, and backtraces do not end at it. It must be announced with its unwind info. Code that the log does not
-    // accept (because it is full, or off) is not registered. Code in an arena needs no registration.
-    JITSCRIBE_FLAG_UNWINDERS = 64,
+    // Each mistake in the description of a code is reported (JITSCRIBE_SUBJECT_DESCRIPTION), not only the first of its kind.
+    JITSCRIBE_FLAG_STRICT = 4,
+    // Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
+    // recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
+    JITSCRIBE_FLAG_ARCH_CLOCK = 8,
+    // A thread applies requests of `jitscribe ctl` at once. Without it, the next announcement or poll applies them. Once a second,
+    // the thread also checks whether a debugger is attached, if `gdb` is JITSCRIBE_MODE_AUTO.
+    JITSCRIBE_FLAG_CONTROL_THREAD = 16,
+    // jitscribe_load returns only when a debugger to which code is shown has been shown the code. Without this flag, in a fast
+    // burst, some are shown up to 200 ms later.
+    JITSCRIBE_FLAG_GDB_SYNCHRONOUS = 32,
     // Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, all code that is alive is shown to
     // debuggers, so that any debugger finds it in the core file. A thread waits for that. jitscribe_open installs signal
     // handlers. A previously installed handler runs first, and the code is shown if that handler sets the signal to SIG_DFL and
     // returns.
-    JITSCRIBE_FLAG_SHOW_ON_CRASH = 128,
-    // Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
-    // recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
-    JITSCRIBE_FLAG_ARCH_CLOCK = 256,
-    // OpenTelemetry's process context (OTEP 4719) says to profilers and other readers outside where the log is. A process has one
-    // context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn. Such a program
-    // adds what jitscribe_code_context returns to its own context. Not on Windows.
-    JITSCRIBE_FLAG_PROCESS_CONTEXT = 512,
-    // No code is reported to VTune, and no collector is loaded. Without this flag, a program in whose environment
-    // INTEL_JIT_PROFILER64 is set, as VTune does, loads the library that it names. A program that runs set-user-ID never does.
-    JITSCRIBE_FLAG_NO_VTUNE = 1024,
-    // Each mistake in the description of a code is reported (JITSCRIBE_SUBJECT_DESCRIPTION), not only the first of its kind.
-    JITSCRIBE_FLAG_STRICT = 2048,
+    JITSCRIBE_FLAG_GDB_ON_CRASH = 64,
+    // Settings from the environment override these: JITSCRIBE is a comma-separated list as `words`, JITSCRIBE_DIR is `dir`,
+    // JITSCRIBE_LIMIT is `limit` in bytes, or with K, M, G, and OTEL_SERVICE_NAME is `service_name`. A program that runs set-user-ID
+    // ignores these variables.
+    JITSCRIBE_FLAG_ENVIRONMENT = 128,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -189,21 +183,25 @@ typedef uint32_t jitscribe_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What an arena does. The library ignores bits that it does not know.
-enum jitscribe_arena_flag
+// When a publisher shows code to its tool. The environment has the same as JITSCRIBE=perf-map=auto, perf-map=on (or perf-map alone)
+// and perf-map=off. A number that the library does not know means JITSCRIBE_MODE_AUTO.
+enum jitscribe_mode
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-    // Every fork of this process is followed by an exec. Code that was made before the fork may still be changed and freed
-    // after it. Without this flag, such code belongs to both processes for ever.
-    JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC = 1,
+    // When the tool is there, or is requested: see the publisher's field.
+    JITSCRIBE_MODE_AUTO = 0,
+    // From the beginning. A notice reports if the library has no such publisher.
+    JITSCRIBE_MODE_ON = 1,
+    // Never: requests of other processes are refused, too.
+    JITSCRIBE_MODE_OFF = 2,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
-typedef enum jitscribe_arena_flag jitscribe_arena_flag;
+typedef enum jitscribe_mode jitscribe_mode;
 #else
-typedef uint32_t jitscribe_arena_flag;
+typedef uint32_t jitscribe_mode;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -314,34 +312,6 @@ typedef uint16_t jitscribe_row_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// A format of object files.
-enum jitscribe_object_format
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-    // An ELF shared object, for dlopen.
-    JITSCRIBE_OBJECT_FORMAT_ELF = 0,
-    // A dynamic-link library for Windows, for LoadLibrary.
-    JITSCRIBE_OBJECT_FORMAT_PE = 1,
-    // A dynamic library for macOS, unsigned.
-    JITSCRIBE_OBJECT_FORMAT_MACH_O = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum jitscribe_object_format jitscribe_object_format;
-#else
-typedef uint32_t jitscribe_object_format;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-// Space for code, from jitscribe_arena_allocate to jitscribe_allocation_free. Only one thread at a time may use it.
-typedef struct jitscribe_allocation jitscribe_allocation;
-
-// Memory for code that is a growing object file. It lives as long as the process, is never freed, and may be used from any
-// thread.
-typedef struct jitscribe_arena jitscribe_arena;
-
 // Receives announcements of code. It lives as long as the process, is never freed, and may be used from any thread.
 typedef struct jitscribe_scribe jitscribe_scribe;
 
@@ -355,7 +325,7 @@ typedef struct jitscribe_str {
 } jitscribe_str;
 
 // Announces all code that is alive with jitscribe_load, each with a new handle. It is called when the log is turned on from
-// outside, on whichever thread announces, polls or watches at that time, with no lock held.
+// outside, on whichever thread announces, polls or waits for requests at that time, with no lock held.
 //
 // It must return: no exception, no longjmp.
 typedef void (*jitscribe_replay_fn)(void *data, const struct jitscribe_scribe *scribe);
@@ -364,7 +334,8 @@ typedef void (*jitscribe_replay_fn)(void *data, const struct jitscribe_scribe *s
 // once, on the thread that met the problem. `subject` is a jitscribe_subject. `text` is one line of English that ends with a
 // NUL, and is invalid after the function returns.
 //
-// If code is announced in a signal handler, this function may be called there, and must then be async-signal-safe.
+// The thread may hold locks of the library: the function must not call it, nor wait for another thread. If code is announced in
+// a signal handler, this function may be called there, and must then be async-signal-safe.
 //
 // It must return: no exception, no longjmp.
 typedef void (*jitscribe_notice_fn)(void *data, uint32_t subject, const char *text);
@@ -378,13 +349,42 @@ typedef struct jitscribe_settings {
     size_t struct_size;
     // Bits of jitscribe_flag. 0: a log in memory, without the code's bytes.
     uint32_t flags;
-    // Reserved: set to 0.
-    uint32_t reserved;
+    // A jitscribe_mode. The perf map /tmp/perf-PID.map is kept up to date. AUTO: when `jitscribe ctl` requests it.
+    uint32_t perf_map;
+    // A jitscribe_mode. The log is a file, jit-PID.dump in `dir`, as `perf inject --jit` and samply expect it. AUTO: as OFF, the log
+    // is in memory.
+    uint32_t jitdump;
+    // A jitscribe_mode. Code is shown to gdb, lldb and other users of GDB's JIT interface. AUTO: if a debugger is attached at the
+    // beginning, if the control thread finds one later, or when `jitscribe ctl` requests it.
+    uint32_t gdb;
+    // A jitscribe_mode. Code is registered with the unwinders in the process before its announcement returns, and until it is
+    // unloaded: exceptions pass through it, and backtraces do not end at it. It must be announced with its unwind info. Code that
+    // the log does not accept (because it is full, or off) is not registered. Code in an arena needs no registration. AUTO: as OFF.
+    uint32_t unwinders;
+    // A jitscribe_mode. Code is shown to the Valgrind that runs the process, by object files in `dir`. AUTO: under Valgrind.
+    uint32_t valgrind;
+    // A jitscribe_mode. Code is reported to VTune, or another tool that sets INTEL_JIT_PROFILER64 to the path of its collector, which
+    // is loaded into the process. AUTO: where the variable is set. A program that runs set-user-ID never loads it.
+    uint32_t vtune;
+    // A jitscribe_mode. OpenTelemetry's process context (OTEP 4719) says to profilers and other readers outside where the log is. A
+    // process has one context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn.
+    // Such a program adds what jitscribe_code_context returns to its own context. AUTO: as OFF.
+    uint32_t process_context;
     // Maximum size of the log in bytes. 0: 64 MiB, or 4 GiB if it is a file.
     uint64_t limit;
-    // For JITSCRIBE_FLAG_DUMP: a directory to which only this user can write. Empty: the directory `jitscribe` in
-    // XDG_RUNTIME_DIR, or in ~/.cache.
-    struct jitscribe_str dump_dir;
+    // The directory for the dump, the object files for Valgrind, and the files of arenas: only this user may be able to write to
+    // it, and for arenas its file system must allow files to be executed. Empty: the directory `jitscribe` in XDG_RUNTIME_DIR, or in
+    // ~/.cache.
+    struct jitscribe_str dir;
+    // The directory of the perf map. Empty: /tmp, the only one in which perf looks.
+    struct jitscribe_str perf_map_dir;
+    // The name of the module in which VTune shows the code. Empty: `jit`.
+    struct jitscribe_str vtune_module;
+    // The `service.name` of the process context, without which readers know no service.
+    struct jitscribe_str service_name;
+    // Settings as words of the environment's JITSCRIBE, for a runtime that has an option for them: a comma-separated list of the
+    // flags, and of publishers with their mode, such as "bytes,gdb=off". They override the fields.
+    struct jitscribe_str words;
     // NULL: nothing is announced again when the log is turned on from outside.
     jitscribe_replay_fn replay;
     // Passed to `replay`. It must live as long as the process, and be usable from any thread.
@@ -454,12 +454,12 @@ typedef struct jitscribe_row {
     // Offset in the code of the first instruction for which the row is valid. The row after an instruction that
     // changes the frame begins at the next instruction.
     uint32_t offset;
-    // Number of bytes to add to `cfa_reg` to get the CFA.
-    int32_t cfa_offset;
     // The register from which the CFA is computed.
-    uint16_t cfa_reg;
+    uint16_t cfa_register;
     // Bits of jitscribe_row_flag.
     uint16_t flags;
+    // Number of bytes to add to `cfa_register` to get the CFA.
+    int32_t cfa_offset;
     // Number of `saved`.
     uint32_t saved_count;
     // The registers whose values for the caller are in memory, in any order. The return address may be left out if
@@ -547,60 +547,6 @@ typedef struct jitscribe_code {
 // Only one thread at a time may use a handle.
 typedef uint64_t jitscribe_handle;
 
-// Settings of an arena. Set struct_size, set everything else to zero, and then set what you need.
-typedef struct jitscribe_arena_settings {
-    // sizeof(jitscribe_arena_settings)
-    size_t struct_size;
-    // Bits of jitscribe_arena_flag.
-    uint32_t flags;
-    // Remove files in the directory that arenas of dead processes left, and that have not been written to for this many
-    // hours. 0: remove none, because readers of a recording or a core file of such a process need them for symbol names.
-    uint32_t sweep_hours;
-    // Bytes of code in one file, and so next to each other in memory: from 64 KiB to 256 MiB. 0: 16 MiB.
-    uint64_t segment;
-    // Bytes of code in all files together. 0: 1 GiB.
-    uint64_t limit;
-    // Directory of the files: only this user can write to it, and its file system allows files to be executed. Empty:
-    // JITSCRIBE_DIR if the scribe uses the environment, else the directory `jitscribe` in XDG_RUNTIME_DIR, or in ~/.cache.
-    struct jitscribe_str dir;
-} jitscribe_arena_settings;
-
-// The stack of a thread, or a part of it.
-typedef struct jitscribe_stack {
-    // Its lowest address: the thread's stack pointer.
-    uint64_t address;
-    // Its size in bytes. What is not readable is skipped, so it may be too large.
-    uint64_t size;
-} jitscribe_stack;
-
-// A function at an address: see jitscribe_symbolize. Set `struct_size` to `sizeof` the struct; the call writes the other fields.
-typedef struct jitscribe_symbol {
-    // sizeof(jitscribe_symbol). Not written.
-    size_t struct_size;
-    // The address of the code.
-    uint64_t address;
-    // The size of the code.
-    uint64_t size;
-    // The function's name, which ends with a NUL: that of the code, or of a function that was inlined into it. It is in the
-    // buffer; NULL if that has no byte.
-    const char *name;
-    // The size of the name, without the NUL.
-    size_t name_size;
-    // The source file, which ends with a NUL. It is in the buffer, and empty if the file is not known. NULL if there is no space
-    // left for the NUL.
-    const char *file;
-    // The size of the file's name, without the NUL.
-    size_t file_size;
-    // The line. In a function into which another one was inlined, that of the call.
-    uint32_t line;
-    // The column.
-    uint32_t column;
-    // The number of functions at the address: the code's own, and those that were inlined there.
-    uint32_t function_count;
-    // 1 if the buffer was too small, so that the name or the file is cut; else 0.
-    uint32_t is_cut;
-} jitscribe_symbol;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -617,8 +563,8 @@ jitscribe_result jitscribe_open(const struct jitscribe_settings *settings,
 // The scribe that is configured by the environment; see JITSCRIBE_FLAG_ENVIRONMENT. Without any such setting, it writes a
 // log in memory. The first call creates it; later calls in the process return the same pointer.
 //
-// @param scribe  out: the scribe, which lives as long as the process.
-jitscribe_result jitscribe_global(const struct jitscribe_scribe **scribe);
+// @return the scribe, which lives as long as the process. Never NULL.
+const struct jitscribe_scribe *jitscribe_global(void);
 
 // Whether announcements are written. If not, a runtime can skip preparing them. The call costs a nanosecond or two.
 //
@@ -667,14 +613,6 @@ jitscribe_result jitscribe_unload(const struct jitscribe_scribe *scribe,
 // nothing for a long time may call this now and then. Without a pending request it costs a nanosecond or two.
 jitscribe_result jitscribe_poll(const struct jitscribe_scribe *scribe);
 
-// Shows all code that is alive to debuggers. It is for signal handlers that treat the signal as a crash, and that let a
-// debugger attach or write a core file before they return. It may be called in any handler, whatever locks are held, and
-// waits for at most five seconds. Other handlers need not call it: see JITSCRIBE_FLAG_SHOW_ON_CRASH, without which this
-// does nothing.
-//
-// @return whether all code is shown.
-bool jitscribe_show_before_crash(const struct jitscribe_scribe *scribe);
-
 // The file descriptor of the log, which is a file in memory or the dump. It belongs to the library: do not close it.
 //
 // @param fd  out: the descriptor. -1 if there is none, or if the process has closed it, as the number may be another file's.
@@ -709,104 +647,6 @@ const char *jitscribe_version(void);
 //
 // @param result  any number.
 const char *jitscribe_result_name(int32_t result);
-
-// Creates an arena. perf, debuggers that attach later, dladdr and the unwinders in the process read the code that is
-// announced with jitscribe_load from the arena's files, without any further step. The files remain when the process ends. The
-// arena functions do not exist on Windows.
-//
-// @param scribe    from jitscribe_open or jitscribe_global: its notice callback reports why there is no arena.
-// @param settings  NULL: the defaults.
-// @param arena     out: the arena; NULL if it could not be created. Then use memory of your own.
-jitscribe_result jitscribe_arena_open(const struct jitscribe_scribe *scribe,
-                                      const struct jitscribe_arena_settings *settings,
-                                      const struct jitscribe_arena **arena);
-
-// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
-// where it runs. Call jitscribe_allocation_finish before the code runs.
-//
-// @param size        in bytes.
-// @param align       a power of two, at most a page. Code is aligned to 32 bytes in any case.
-// @param allocation  out: the allocation; NULL if there is no space on the disk or within the limit.
-// @param bytes       out: where to write the code until it is finished.
-// @param address     out: where the code will run.
-jitscribe_result jitscribe_arena_allocate(const struct jitscribe_arena *arena,
-                                          size_t size,
-                                          size_t align,
-                                          struct jitscribe_allocation **allocation,
-                                          void **bytes,
-                                          uint64_t *address);
-
-// Marks the code as complete, so that it may run. Do not write to `bytes` any more. Does nothing if it was finished before.
-jitscribe_result jitscribe_allocation_finish(struct jitscribe_allocation *allocation);
-
-// Makes finished code writable again, at the same address. It must not run until it is finished again.
-//
-// @param bytes  out: where to write the code; NULL if it may not be changed because another process shares it since a fork.
-jitscribe_result jitscribe_allocation_edit(struct jitscribe_allocation *allocation,
-                                           void **bytes);
-
-// Frees code, finished or not. It must not run any more, nor be on any stack. Call jitscribe_unload before.
-//
-// @param allocation  NULL does nothing. The allocation is invalid afterwards.
-jitscribe_result jitscribe_allocation_free(struct jitscribe_allocation *allocation);
-
-// Writes the stream of a minidump that describes the code on the stacks of this process: names, lines, inlined calls, unwind info
-// and machine code. It is for a crash reporter that writes streams of its own, such as Crashpad with user streams; the type of the
-// stream is JITSCRIBE_CRASH_STREAM_TYPE. docs/crash.md describes it.
-//
-// Like jitscribe_symbolize, it may be called from any signal handler, at any instant. During the call it has /proc/self/mem open, by
-// which stacks and machine code are read. Where that is not possible, only `words` count.
-//
-// @param stacks       the stacks of some threads. NULL if `stack_count` is 0.
-// @param stack_count  their number.
-// @param words        the registers of these threads, the program counter among them. NULL if `word_count` is 0.
-// @param word_count   their number.
-// @param buffer       for the stream. Space behind the stream is written to as well.
-// @param size         the size of the buffer in bytes. 64 KiB are enough for hundreds of codes, and the stream says how many
-//                     did not fit.
-// @param length       out: the size of the stream; 0 if there is no log, in the child of a fork that has announced nothing, or if
-//                     the buffer has less than 80 bytes.
-jitscribe_result jitscribe_crash_stream(const struct jitscribe_scribe *scribe,
-                                        const struct jitscribe_stack *stacks,
-                                        size_t stack_count,
-                                        const uint64_t *words,
-                                        size_t word_count,
-                                        void *buffer,
-                                        size_t size,
-                                        size_t *length);
-
-// Writes all code that is alive to a new object file for a loader. With dlopen and dlsym, the same code runs in another process,
-// as far as it refers to nothing outside itself. If several codes have the same name, dlsym finds the one that was announced
-// last. The call is slow: milliseconds for thousands of codes.
-//
-// @param path    of the file, which must not exist. Only this user can access it.
-// @param format  a jitscribe_object_format.
-// @return JITSCRIBE_RESULT_ERROR_NO_CODE, JITSCRIBE_RESULT_ERROR_FILE, JITSCRIBE_RESULT_ERROR_FORMAT, or
-//         JITSCRIBE_RESULT_ERROR_ARGUMENT for a format that this library does not know.
-jitscribe_result jitscribe_write_object(const struct jitscribe_scribe *scribe,
-                                        struct jitscribe_str path,
-                                        uint32_t format);
-
-// Finds the function at an address, by what was announced and is alive: for crash handlers, and for backtraces of the process
-// itself. Unlike other functions, it may be called from any signal handler, at any instant: also in one that interrupted
-// a call of this library, and in the child of a fork. It takes no lock, allocates nothing, waits for no thread, and leaves errno
-// as it is. The time is in proportion to the number of announced codes: see docs/crash.md.
-//
-// For a return address, pass the address before it: the call may be the last instruction of its code.
-//
-// @param pc      an address.
-// @param number  of the functions at the address, if some were inlined there: 0 is the innermost one, and jitscribe_symbol says
-//                how many there are.
-// @param buffer  for the name and the file; both are cut if they do not fit. NULL if `size` is 0.
-// @param size    the size of the buffer in bytes. 256 are enough for most.
-// @param symbol  in: struct_size. Out: the function.
-// @return        whether there is one. If not, or if a pointer is not valid, `symbol` is not written.
-bool jitscribe_symbolize(const struct jitscribe_scribe *scribe,
-                         uint64_t pc,
-                         uint32_t number,
-                         char *buffer,
-                         size_t size,
-                         struct jitscribe_symbol *symbol);
 
 #ifdef __cplusplus
 }  // extern "C"

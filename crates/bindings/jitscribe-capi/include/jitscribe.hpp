@@ -8,6 +8,8 @@
 //
 // Nothing throws, and nothing needs exceptions or RTTI. An invalid call does nothing; `loaded_code::result()` returns
 // the reason. Threads, ownership and units are as in jitscribe.h.
+//
+// What few runtimes need is in jitscribe/arena.hpp, jitscribe/crash.hpp and jitscribe/objects.hpp.
 #ifndef JITSCRIBE_HPP
 #define JITSCRIBE_HPP
 
@@ -16,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -32,6 +33,7 @@ using str = ::jitscribe_str;
 using result = ::jitscribe_result;
 using kind = ::jitscribe_kind;
 using flag = ::jitscribe_flag;
+using mode = ::jitscribe_mode;
 
 /// A string for the C structs. It refers to `text`.
 inline constexpr str text(std::string_view text) noexcept
@@ -264,20 +266,6 @@ private:
     jitscribe::result result_ = JITSCRIBE_RESULT_OK;
 };
 
-/// A function at an address. Its texts are in the buffer that was passed.
-struct symbol {
-    /// The function's name, and its source file, which is empty if it is not known.
-    std::string_view name, file;
-    /// The line and the column; 0 if they are not known.
-    std::uint32_t line, column;
-    /// The code's address and size.
-    std::uint64_t address, size;
-    /// The number of functions at the address.
-    std::uint32_t function_count;
-    /// Whether the buffer was too small.
-    bool is_cut;
-};
-
 class settings;
 
 /// Receives announcements. Copies refer to the same scribe, which lives as long as the process.
@@ -291,9 +279,7 @@ public:
     /// The scribe that is configured by the environment.
     static scribe global() noexcept
     {
-        scribe made;
-        jitscribe_global(&made.raw_);
-        return made;
+        return scribe(jitscribe_global());
     }
     /// Creates a scribe with the given settings.
     static scribe open(const settings &wanted) noexcept;
@@ -324,41 +310,6 @@ public:
             jitscribe_poll(raw_);
         }
     }
-    /// Shows all code that is alive to debuggers; see `jitscribe_show_before_crash`.
-    bool show_before_crash() const noexcept { return jitscribe_show_before_crash(raw_); }
-    /// The function number `number` at `pc`, for signal handlers: see `jitscribe_symbolize`.
-    std::optional<symbol> symbolize(std::uint64_t pc, char *buffer, std::size_t size,
-                                    std::uint32_t number = 0) const noexcept
-    {
-        jitscribe_symbol found{};
-        found.struct_size = sizeof found;
-        if (!jitscribe_symbolize(raw_, pc, number, buffer, size, &found)) {
-            return std::nullopt;
-        }
-        return symbol{std::string_view(found.name, found.name_size),
-                      std::string_view(found.file, found.file_size),
-                      found.line,
-                      found.column,
-                      found.address,
-                      found.size,
-                      found.function_count,
-                      found.is_cut != 0};
-    }
-    /// Writes the stream of a minidump to `buffer`, for signal handlers: see `jitscribe_crash_stream`. Returns its size; 0 if there
-    /// is none.
-    std::size_t crash_stream(view<jitscribe_stack> stacks, view<std::uint64_t> words, void *buffer,
-                             std::size_t size) const noexcept
-    {
-        std::size_t length = 0;
-        jitscribe_crash_stream(raw_, stacks.data(), stacks.size(), words.data(), words.size(), buffer,
-                               size, &length);
-        return length;
-    }
-    /// Writes all code that is alive to a new object file for a loader; see `jitscribe_write_object`.
-    result write_object(std::string_view path, jitscribe_object_format format) const noexcept
-    {
-        return jitscribe_write_object(raw_, jitscribe_str{path.data(), path.size()}, format);
-    }
     /// The file descriptor of the log; -1 if there is none.
     int log_fd() const noexcept
     {
@@ -370,155 +321,6 @@ public:
 
 private:
     const jitscribe_scribe *raw_ = nullptr;
-};
-
-/// Space in an arena, with the code that is written to it. Its destructor frees the space: the code must not run any
-/// more, nor be on any stack, and its `loaded_code` must be destroyed first. It can be moved, not copied.
-class [[nodiscard]] allocation {
-public:
-    /// An empty allocation.
-    allocation() noexcept = default;
-    allocation(allocation &&other) noexcept
-        : raw_(std::exchange(other.raw_, nullptr)), bytes_(std::exchange(other.bytes_, nullptr)),
-          address_(std::exchange(other.address_, 0))
-    {
-    }
-    allocation &operator=(allocation &&other) noexcept
-    {
-        if (this != &other) {
-            free();
-            raw_ = std::exchange(other.raw_, nullptr);
-            bytes_ = std::exchange(other.bytes_, nullptr);
-            address_ = std::exchange(other.address_, 0);
-        }
-        return *this;
-    }
-    allocation(const allocation &) = delete;
-    allocation &operator=(const allocation &) = delete;
-    ~allocation() { free(); }
-
-    /// Whether the allocation is not empty.
-    explicit operator bool() const noexcept { return raw_ != nullptr; }
-    /// Where to write the code; null once it is finished.
-    void *bytes() const noexcept { return bytes_; }
-    /// Where the code runs.
-    std::uint64_t address() const noexcept { return address_; }
-    /// Where the code runs, as a function pointer.
-    template <typename F>
-    F function() const noexcept
-    {
-        static_assert(std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
-        return reinterpret_cast<F>(static_cast<std::uintptr_t>(address_));
-    }
-    /// Marks the code as complete, so that it may run.
-    void finish() noexcept
-    {
-        if (raw_ != nullptr) {
-            jitscribe_allocation_finish(raw_);
-            bytes_ = nullptr;
-        }
-    }
-    /// Where to change finished code, which must not run while it is changed; null if another process shares it.
-    void *edit() noexcept
-    {
-        if (raw_ != nullptr) {
-            jitscribe_allocation_edit(raw_, &bytes_);
-        }
-        return bytes_;
-    }
-    /// Frees the allocation.
-    void free() noexcept
-    {
-        jitscribe_allocation_free(std::exchange(raw_, nullptr));
-        bytes_ = nullptr;
-        address_ = 0;
-    }
-    /// The allocation of the C API. The caller must free it.
-    jitscribe_allocation *release() noexcept
-    {
-        bytes_ = nullptr;
-        address_ = 0;
-        return std::exchange(raw_, nullptr);
-    }
-
-private:
-    friend class arena;
-    jitscribe_allocation *raw_ = nullptr;
-    void *bytes_ = nullptr;
-    std::uint64_t address_ = 0;
-};
-
-/// Settings of an arena. The directory must stay valid until `arena::open` returns.
-class arena_settings {
-public:
-    arena_settings() noexcept { raw_.struct_size = sizeof raw_; }
-
-    /// Bytes of code in one file.
-    arena_settings &segment(std::uint64_t bytes) noexcept
-    {
-        raw_.segment = bytes;
-        return *this;
-    }
-    /// Bytes of code in all files together.
-    arena_settings &limit(std::uint64_t bytes) noexcept
-    {
-        raw_.limit = bytes;
-        return *this;
-    }
-    /// Directory of the files.
-    arena_settings &directory(std::string_view dir) noexcept
-    {
-        raw_.dir = text(dir);
-        return *this;
-    }
-    /// Every fork of this process is followed by an exec.
-    arena_settings &forks_only_to_exec() noexcept
-    {
-        raw_.flags |= static_cast<std::uint32_t>(JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC);
-        return *this;
-    }
-    /// Removes files of dead processes from the directory that were not written to for this many hours.
-    arena_settings &sweep_hours(std::uint32_t hours) noexcept
-    {
-        raw_.sweep_hours = hours;
-        return *this;
-    }
-    const jitscribe_arena_settings &raw() const noexcept { return raw_; }
-
-private:
-    jitscribe_arena_settings raw_{};
-};
-
-/// Memory for code that is a growing object file. Copies refer to the same arena, which lives as long as the process.
-class arena {
-public:
-    /// An empty arena, without space.
-    arena() noexcept = default;
-    /// Wraps an arena of the C API.
-    explicit arena(const jitscribe_arena *raw) noexcept : raw_(raw) {}
-
-    /// Creates an arena. It is empty on failure, which the scribe's notice callback reports.
-    static arena open(const scribe &announces_to, const arena_settings &wanted = {}) noexcept
-    {
-        arena made;
-        jitscribe_arena_open(announces_to.raw(), &wanted.raw(), &made.raw_);
-        return made;
-    }
-    explicit operator bool() const noexcept { return raw_ != nullptr; }
-
-    /// Allocates space for `size` bytes of code at a multiple of `align`. The allocation is empty on failure.
-    allocation allocate(std::size_t size, std::size_t align = 16) const noexcept
-    {
-        allocation made;
-        if (raw_ != nullptr) {
-            jitscribe_arena_allocate(raw_, size, align, &made.raw_, &made.bytes_, &made.address_);
-        }
-        return made;
-    }
-    const jitscribe_arena *raw() const noexcept { return raw_; }
-
-private:
-    const jitscribe_arena *raw_ = nullptr;
 };
 
 /// Settings of a scribe. Strings must stay valid until `scribe::open` returns. Callbacks must stay valid as long as the
@@ -538,11 +340,77 @@ public:
         raw_.limit = bytes;
         return *this;
     }
-    /// The log is a file in this directory. If `dir` is empty: in a directory of the user.
-    settings &dump(std::string_view dir) noexcept
+    /// The perf map; for this and the other publishers, see the fields of `jitscribe_settings`.
+    settings &perf_map(mode mode) noexcept
     {
-        raw_.dump_dir = text(dir);
-        return add(JITSCRIBE_FLAG_DUMP);
+        raw_.perf_map = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// The log is a file in `dir`.
+    settings &jitdump(mode mode) noexcept
+    {
+        raw_.jitdump = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// gdb, lldb and other users of GDB's JIT interface.
+    settings &gdb(mode mode) noexcept
+    {
+        raw_.gdb = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// The unwinders in the process.
+    settings &unwinders(mode mode) noexcept
+    {
+        raw_.unwinders = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// The Valgrind that runs the process.
+    settings &valgrind(mode mode) noexcept
+    {
+        raw_.valgrind = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// VTune's collector.
+    settings &vtune(mode mode) noexcept
+    {
+        raw_.vtune = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// OpenTelemetry's process context.
+    settings &process_context(mode mode) noexcept
+    {
+        raw_.process_context = static_cast<std::uint32_t>(mode);
+        return *this;
+    }
+    /// The directory for files. If empty: one of the user.
+    settings &dir(std::string_view dir) noexcept
+    {
+        raw_.dir = text(dir);
+        return *this;
+    }
+    /// The directory of the perf map, instead of /tmp.
+    settings &perf_map_dir(std::string_view dir) noexcept
+    {
+        raw_.perf_map_dir = text(dir);
+        return *this;
+    }
+    /// The name of the module in which VTune shows the code.
+    settings &vtune_module(std::string_view name) noexcept
+    {
+        raw_.vtune_module = text(name);
+        return *this;
+    }
+    /// The `service.name` of the process context.
+    settings &service_name(std::string_view name) noexcept
+    {
+        raw_.service_name = text(name);
+        return *this;
+    }
+    /// Settings as words of the environment's JITSCRIBE, such as "bytes,gdb=off". They override the others.
+    settings &words(std::string_view words) noexcept
+    {
+        raw_.words = text(words);
+        return *this;
     }
     /// Called as `f(scribe)` to announce all code that is alive.
     template <typename F>
@@ -556,7 +424,7 @@ public:
     }
     /// Called as `f(subject, text)`, with a number and a string_view, when a feature is not available.
     template <typename F>
-    settings &on_notice(F &f) noexcept
+    settings &notice(F &f) noexcept
     {
         raw_.notice_data = const_cast<void *>(static_cast<const void *>(&f));
         raw_.notice = [](void *data, std::uint32_t subject, const char *text) noexcept {

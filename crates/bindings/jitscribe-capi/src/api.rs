@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use jitscribe::{CodeContext, LoadedCode, Scribe};
+use jitscribe::{CodeContext, LoadedCode, Scribe, binding};
 
 use crate::announce::with_code;
 use crate::code::Code;
@@ -57,18 +57,10 @@ pub unsafe extern "C" fn jitscribe_open(
 /// The scribe that is configured by the environment; see JITSCRIBE_FLAG_ENVIRONMENT. Without any such setting, it writes a
 /// log in memory. The first call creates it; later calls in the process return the same pointer.
 ///
-/// @param scribe  out: the scribe, which lives as long as the process.
-///
-/// # Safety
-/// The contract of the header.
+/// @return the scribe, which lives as long as the process. Never NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jitscribe_global(scribe: *mut *const OpaqueScribe) -> Outcome {
-    guard(|| {
-        // SAFETY: the contract of the header.
-        let out = unsafe { Out::new(scribe, ptr::null()) }?;
-        out.set(OpaqueScribe::global());
-        Ok(())
-    })
+pub extern "C" fn jitscribe_global() -> *const OpaqueScribe {
+    std::ptr::from_ref(guard_value(OpaqueScribe::off(), OpaqueScribe::global))
 }
 
 /// Whether announcements are written. If not, a runtime can skip preparing them. The call costs a nanosecond or two.
@@ -129,14 +121,14 @@ unsafe fn announced(scribe: Scribe, code: *const Code) -> Result<Handle, Failure
         let code = raw::versioned(code)?;
         with_code(&code, |code| scribe.load(code).into_raw()).map(|(handle, are_files_missing)| {
             if are_files_missing {
-                scribe.files_are_missing(code.name.bytes().unwrap_or_default());
+                binding::files_are_missing(&scribe, code.name.bytes().unwrap_or_default());
             }
             handle
         })
     };
     match announced {
         Err(Failure::Memory) => {
-            scribe.left_out();
+            binding::left_out(&scribe);
             Ok(0)
         }
         announced => announced,
@@ -230,23 +222,6 @@ pub unsafe extern "C" fn jitscribe_poll(scribe: *const OpaqueScribe) -> Outcome 
         // SAFETY: the contract of the header.
         unsafe { raw::shared(scribe) }?.scribe.poll();
         Ok(())
-    })
-}
-
-/// Shows all code that is alive to debuggers. It is for signal handlers that treat the signal as a crash, and that let a
-/// debugger attach or write a core file before they return. It may be called in any handler, whatever locks are held, and
-/// waits for at most five seconds. Other handlers need not call it: see JITSCRIBE_FLAG_SHOW_ON_CRASH, without which this
-/// does nothing.
-///
-/// @return whether all code is shown.
-///
-/// # Safety
-/// The contract of the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn jitscribe_show_before_crash(scribe: *const OpaqueScribe) -> bool {
-    guard_value(false, || {
-        // SAFETY: the contract of the header.
-        unsafe { raw::shared(scribe) }.is_ok_and(|it| it.scribe.show_before_crash())
     })
 }
 

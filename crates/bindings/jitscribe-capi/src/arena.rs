@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::time::Duration;
 
-use jitscribe::{ArenaOptions, CodeArena, Draft, Executable};
+use jitscribe::arena::{self, CodeArena, Draft, Executable, Options};
 
 use crate::guard::guard;
 use crate::opaque::OpaqueScribe;
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn jitscribe_arena_open(
         let scribe = unsafe { raw::shared(scribe) }?.scribe;
         // SAFETY: the contract of the header.
         let choose = unsafe { arena_options(settings) }?;
-        let made = scribe.code_arena_with(choose);
+        let made = arena::open_with(&scribe, choose);
         out.set(made.map_or(ptr::null(), OpaqueArena::new));
         Ok(())
     })
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn jitscribe_arena_open(
 /// The contract of the header.
 unsafe fn arena_options(
     settings: *const ArenaSettings,
-) -> Result<impl FnOnce(ArenaOptions) -> ArenaOptions, Failure> {
+) -> Result<impl FnOnce(Options) -> Options, Failure> {
     let (mut flags, mut sweep, mut segment, mut limit, mut dir) = (0, 0, 0, 0, None);
     if !settings.is_null() {
         // SAFETY: guaranteed by the caller.
@@ -135,7 +135,7 @@ unsafe fn arena_options(
         (segment, limit) = (settings.segment, settings.limit);
     }
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    Ok(move |mut options: ArenaOptions| {
+    Ok(move |mut options: Options| {
         if let Some(dir) = dir {
             options = options.directory(dir);
         }

@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use jitscribe::crash;
+
 use crate::guard::guard;
 use crate::opaque::OpaqueScribe;
 use crate::outcome::Outcome;
@@ -61,7 +63,7 @@ pub unsafe extern "C" fn jitscribe_crash_stream(
         };
         let stacks =
             stacks.iter().map(|stack| stack.address..stack.address.saturating_add(stack.size));
-        out.set(scribe.write_crash_stream(stacks, words, buffer).unwrap_or(0));
+        out.set(crash::write_stream(&scribe, stacks, words, buffer).unwrap_or(0));
         Ok(())
     })
 }

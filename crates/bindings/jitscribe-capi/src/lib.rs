@@ -1,6 +1,7 @@
 //! The C API of jitscribe.
 //!
-//! `include/jitscribe.h` is generated from this source and documents the API in C terms. The functions
+//! `include/jitscribe.h`, and the headers in `include/jitscribe` for arenas, objects and crash handlers, are generated from this source,
+//! and document the API in C terms. The functions
 //! here check their arguments, convert them to the types of [`jitscribe`], and call it.
 //!
 //! # What is `unsafe` here
@@ -32,7 +33,7 @@ mod unwind;
 pub use api::{
     jitscribe_code_context, jitscribe_dump_path, jitscribe_global, jitscribe_is_on, jitscribe_load,
     jitscribe_log_fd, jitscribe_moved, jitscribe_moved_to_address, jitscribe_open, jitscribe_poll,
-    jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
+    jitscribe_result_name, jitscribe_unload, jitscribe_version,
 };
 #[cfg(target_os = "linux")]
 pub use arena::{
@@ -48,7 +49,7 @@ pub use notice::Subject;
 pub use object::{ObjectFormat, jitscribe_write_object};
 pub use opaque::{Handle, OpaqueScribe};
 pub use outcome::Outcome;
-pub use settings::{Flag, NoticeFn, ReplayFn, Settings};
-pub use symbol::{Symbol, jitscribe_symbolize};
+pub use settings::{Flag, Mode, NoticeFn, ReplayFn, Settings};
+pub use symbol::{Symbol, jitscribe_show_to_debuggers, jitscribe_symbolize};
 pub use text::Str;
 pub use unwind::{Row, RowFlag, Saved, Unwind, UnwindFlag, UnwindKind};

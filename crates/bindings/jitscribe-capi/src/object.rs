@@ -4,6 +4,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use jitscribe::objects;
+
 use crate::guard::guard;
 use crate::opaque::OpaqueScribe;
 use crate::outcome::{Failure, Outcome};
@@ -46,12 +48,12 @@ pub unsafe extern "C" fn jitscribe_write_object(
         const PE: u32 = ObjectFormat::Pe as u32;
         const MACH_O: u32 = ObjectFormat::MachO as u32;
         let format = match format {
-            ELF => jitscribe::ObjectFormat::Elf,
-            PE => jitscribe::ObjectFormat::Pe,
-            MACH_O => jitscribe::ObjectFormat::MachO,
+            ELF => objects::ObjectFormat::Elf,
+            PE => objects::ObjectFormat::Pe,
+            MACH_O => objects::ObjectFormat::MachO,
             _ => return Err(Failure::Argument),
         };
-        scribe.write_object(format, OsStr::from_bytes(path))?;
+        objects::write(&scribe, format, OsStr::from_bytes(path))?;
         Ok(())
     })
 }

@@ -43,6 +43,11 @@ impl OpaqueScribe {
         new
     }
 
+    /// The scribe that writes nothing.
+    pub(crate) fn off() -> &'static Self {
+        &OFF
+    }
+
     /// The scribe of [`Scribe::global`]: the same reference each time.
     pub(crate) fn global() -> &'static Self {
         static MADE: AtomicPtr<OpaqueScribe> = AtomicPtr::new(std::ptr::null_mut());

@@ -1,7 +1,7 @@
 //! What a function of the C API returns.
 
 #[cfg(unix)]
-use jitscribe::ObjectError;
+use jitscribe::objects::ObjectError;
 
 /// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and out-parameters have
 /// the value that stands for nothing unless the result is JITSCRIBE_RESULT_OK.

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::io::Write;
 use std::mem::offset_of;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use fallible::Shared;
@@ -17,7 +18,7 @@ use crate::raw::Versioned;
 use crate::text::Str;
 
 /// Announces all code that is alive with jitscribe_load, each with a new handle. It is called when the log is turned on from
-/// outside, on whichever thread announces, polls or watches at that time, with no lock held.
+/// outside, on whichever thread announces, polls or waits for requests at that time, with no lock held.
 ///
 /// It must return: no exception, no longjmp.
 pub type ReplayFn = Option<unsafe extern "C" fn(data: *mut c_void, scribe: *const OpaqueScribe)>;
@@ -26,13 +27,15 @@ pub type ReplayFn = Option<unsafe extern "C" fn(data: *mut c_void, scribe: *cons
 /// once, on the thread that met the problem. `subject` is a jitscribe_subject. `text` is one line of English that ends with a
 /// NUL, and is invalid after the function returns.
 ///
-/// If code is announced in a signal handler, this function may be called there, and must then be async-signal-safe.
+/// The thread may hold locks of the library: the function must not call it, nor wait for another thread. If code is announced in
+/// a signal handler, this function may be called there, and must then be async-signal-safe.
 ///
 /// It must return: no exception, no longjmp.
 pub type NoticeFn =
     Option<unsafe extern "C" fn(data: *mut c_void, subject: u32, text: *const c_char)>;
 
-/// What a scribe does. The library ignores bits that it does not know.
+/// What is set or not. The library ignores bits that it does not know. The environment has the same as words of JITSCRIBE:
+/// gdb-on-crash is JITSCRIBE_FLAG_GDB_ON_CRASH.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
@@ -41,38 +44,39 @@ pub enum Flag {
     /// The log also contains the code's bytes, so tools show the assembly of code that is long gone. This costs the time to copy
     /// the bytes, and the space for them.
     Bytes = 2,
-    /// Also write /tmp/perf-PID.map, and keep it up to date.
-    PerfMap = 4,
-    /// The log is a file, jit-PID.dump in `dump_dir`, as `perf inject --jit` expects it.
-    Dump = 8,
-    /// A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
-    Watch = 16,
-    /// Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, strict, arch-clock, perf-map,
-    /// jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, vtune, no-vtune, process-context, no-process-context.
-    /// JITSCRIBE_DIR is the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
-    /// JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
-    Environment = 32,
-    /// Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
-    /// pass through it, and backtraces do not end at it. It must be announced with its unwind info. Code that the log does not
-    /// accept (because it is full, or off) is not registered. Code in an arena needs no registration.
-    Unwinders = 64,
+    /// Each mistake in the description of a code is reported (JITSCRIBE_SUBJECT_DESCRIPTION), not only the first of its kind.
+    Strict = 4,
+    /// Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
+    /// recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
+    ArchClock = 8,
+    /// A thread applies requests of `jitscribe ctl` at once. Without it, the next announcement or poll applies them. Once a second,
+    /// the thread also checks whether a debugger is attached, if `gdb` is JITSCRIBE_MODE_AUTO.
+    ControlThread = 16,
+    /// jitscribe_load returns only when a debugger to which code is shown has been shown the code. Without this flag, in a fast
+    /// burst, some are shown up to 200 ms later.
+    GdbSynchronous = 32,
     /// Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, all code that is alive is shown to
     /// debuggers, so that any debugger finds it in the core file. A thread waits for that. jitscribe_open installs signal
     /// handlers. A previously installed handler runs first, and the code is shown if that handler sets the signal to SIG_DFL and
     /// returns.
-    ShowOnCrash = 128,
-    /// Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
-    /// recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
-    ArchClock = 256,
-    /// OpenTelemetry's process context (OTEP 4719) says to profilers and other readers outside where the log is. A process has one
-    /// context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn. Such a program
-    /// adds what jitscribe_code_context returns to its own context. Not on Windows.
-    ProcessContext = 512,
-    /// No code is reported to VTune, and no collector is loaded. Without this flag, a program in whose environment
-    /// INTEL_JIT_PROFILER64 is set, as VTune does, loads the library that it names. A program that runs set-user-ID never does.
-    NoVtune = 1024,
-    /// Each mistake in the description of a code is reported (JITSCRIBE_SUBJECT_DESCRIPTION), not only the first of its kind.
-    Strict = 2048,
+    GdbOnCrash = 64,
+    /// Settings from the environment override these: JITSCRIBE is a comma-separated list as `words`, JITSCRIBE_DIR is `dir`,
+    /// JITSCRIBE_LIMIT is `limit` in bytes, or with K, M, G, and OTEL_SERVICE_NAME is `service_name`. A program that runs set-user-ID
+    /// ignores these variables.
+    Environment = 128,
+}
+
+/// When a publisher shows code to its tool. The environment has the same as JITSCRIBE=perf-map=auto, perf-map=on (or perf-map alone)
+/// and perf-map=off. A number that the library does not know means JITSCRIBE_MODE_AUTO.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// When the tool is there, or is requested: see the publisher's field.
+    Auto = 0,
+    /// From the beginning. A notice reports if the library has no such publisher.
+    On = 1,
+    /// Never: requests of other processes are refused, too.
+    Off = 2,
 }
 
 /// Settings of a scribe. Set struct_size, set everything else to zero, and then set what you need.
@@ -86,13 +90,42 @@ pub struct Settings {
     pub struct_size: usize,
     /// Bits of jitscribe_flag. 0: a log in memory, without the code's bytes.
     pub flags: u32,
-    /// Reserved: set to 0.
-    pub reserved: u32,
+    /// A jitscribe_mode. The perf map /tmp/perf-PID.map is kept up to date. AUTO: when `jitscribe ctl` requests it.
+    pub perf_map: u32,
+    /// A jitscribe_mode. The log is a file, jit-PID.dump in `dir`, as `perf inject --jit` and samply expect it. AUTO: as OFF, the log
+    /// is in memory.
+    pub jitdump: u32,
+    /// A jitscribe_mode. Code is shown to gdb, lldb and other users of GDB's JIT interface. AUTO: if a debugger is attached at the
+    /// beginning, if the control thread finds one later, or when `jitscribe ctl` requests it.
+    pub gdb: u32,
+    /// A jitscribe_mode. Code is registered with the unwinders in the process before its announcement returns, and until it is
+    /// unloaded: exceptions pass through it, and backtraces do not end at it. It must be announced with its unwind info. Code that
+    /// the log does not accept (because it is full, or off) is not registered. Code in an arena needs no registration. AUTO: as OFF.
+    pub unwinders: u32,
+    /// A jitscribe_mode. Code is shown to the Valgrind that runs the process, by object files in `dir`. AUTO: under Valgrind.
+    pub valgrind: u32,
+    /// A jitscribe_mode. Code is reported to VTune, or another tool that sets INTEL_JIT_PROFILER64 to the path of its collector, which
+    /// is loaded into the process. AUTO: where the variable is set. A program that runs set-user-ID never loads it.
+    pub vtune: u32,
+    /// A jitscribe_mode. OpenTelemetry's process context (OTEP 4719) says to profilers and other readers outside where the log is. A
+    /// process has one context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn.
+    /// Such a program adds what jitscribe_code_context returns to its own context. AUTO: as OFF.
+    pub process_context: u32,
     /// Maximum size of the log in bytes. 0: 64 MiB, or 4 GiB if it is a file.
     pub limit: u64,
-    /// For JITSCRIBE_FLAG_DUMP: a directory to which only this user can write. Empty: the directory `jitscribe` in
-    /// XDG_RUNTIME_DIR, or in ~/.cache.
-    pub dump_dir: Str,
+    /// The directory for the dump, the object files for Valgrind, and the files of arenas: only this user may be able to write to
+    /// it, and for arenas its file system must allow files to be executed. Empty: the directory `jitscribe` in XDG_RUNTIME_DIR, or in
+    /// ~/.cache.
+    pub dir: Str,
+    /// The directory of the perf map. Empty: /tmp, the only one in which perf looks.
+    pub perf_map_dir: Str,
+    /// The name of the module in which VTune shows the code. Empty: `jit`.
+    pub vtune_module: Str,
+    /// The `service.name` of the process context, without which readers know no service.
+    pub service_name: Str,
+    /// Settings as words of the environment's JITSCRIBE, for a runtime that has an option for them: a comma-separated list of the
+    /// flags, and of publishers with their mode, such as "bytes,gdb=off". They override the fields.
+    pub words: Str,
     /// NULL: nothing is announced again when the log is turned on from outside.
     pub replay: ReplayFn,
     /// Passed to `replay`. It must live as long as the process, and be usable from any thread.
@@ -101,6 +134,32 @@ pub struct Settings {
     pub notice: NoticeFn,
     /// Like `replay_data`.
     pub notice_data: *mut c_void,
+}
+
+/// The flags, as words.
+const FLAGS: [(Flag, &str); 7] = [
+    (Flag::Off, "off"),
+    (Flag::Bytes, "bytes"),
+    (Flag::Strict, "strict"),
+    (Flag::ArchClock, "arch-clock"),
+    (Flag::ControlThread, "control-thread"),
+    (Flag::GdbSynchronous, "gdb-synchronous"),
+    (Flag::GdbOnCrash, "gdb-on-crash"),
+];
+
+impl Settings {
+    /// The modes, each with the words for [`Mode::On`] and [`Mode::Off`].
+    fn modes(&self) -> [(u32, [&'static str; 2]); 7] {
+        [
+            (self.perf_map, ["perf-map=on", "perf-map=off"]),
+            (self.jitdump, ["jitdump=on", "jitdump=off"]),
+            (self.gdb, ["gdb=on", "gdb=off"]),
+            (self.unwinders, ["unwinders=on", "unwinders=off"]),
+            (self.valgrind, ["valgrind=on", "valgrind=off"]),
+            (self.vtune, ["vtune=on", "vtune=off"]),
+            (self.process_context, ["process-context=on", "process-context=off"]),
+        ]
+    }
 }
 
 // SAFETY: only integers, pointers and nullable function pointers. By the contract of the header, bytes other than NULL are a
@@ -155,35 +214,46 @@ fn refused(settings: Option<&Settings>) -> &'static OpaqueScribe {
     OpaqueScribe::new(Scribe::off())
 }
 
-/// Settings for what other processes read.
+/// A path of the caller's.
 #[cfg(unix)]
-fn apply_shared(mut builder: Builder, has: impl Fn(Flag) -> bool, dump_dir: &[u8]) -> Builder {
-    use std::ffi::OsStr;
+fn path(bytes: &[u8]) -> &Path {
     use std::os::unix::ffi::OsStrExt;
-    use std::path::Path;
-
-    if has(Flag::PerfMap) {
-        builder = builder.perf_map();
-    }
-    if has(Flag::Dump) {
-        builder = match dump_dir {
-            [] => builder.jitdump(),
-            dir => builder.jitdump_in(Path::new(OsStr::from_bytes(dir))),
-        };
-    }
-    if has(Flag::Watch) {
-        builder = builder.control_thread();
-    }
-    if has(Flag::ProcessContext) {
-        builder = builder.process_context();
-    }
-    builder
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Windows has none of these; unknown flags are ignored.
+/// A path of the caller's, which is UTF-8 on Windows; other bytes end it.
 #[cfg(windows)]
-fn apply_shared(builder: Builder, _: impl Fn(Flag) -> bool, _: &[u8]) -> Builder {
-    builder
+fn path(bytes: &[u8]) -> &Path {
+    Path::new(start(bytes))
+}
+
+/// The part of a text before its first byte that is not UTF-8.
+fn start(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}
+
+/// Settings of publishers that other systems lack.
+#[cfg(target_os = "linux")]
+unsafe fn apply_names(settings: &Settings, mut builder: Builder) -> Result<Builder, Failure> {
+    let Settings { perf_map_dir, vtune_module, service_name, .. } = settings;
+    // SAFETY: guaranteed by the caller.
+    let (dir, module, service) =
+        unsafe { (perf_map_dir.bytes()?, vtune_module.bytes()?, service_name.bytes()?) };
+    if !dir.is_empty() {
+        builder = builder.perf_map_dir(path(dir));
+    }
+    if !module.is_empty() {
+        builder = builder.vtune_module(start(module));
+    }
+    if !service.is_empty() {
+        builder = builder.service_name(start(service));
+    }
+    Ok(builder)
+}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn apply_names(_: &Settings, builder: Builder) -> Result<Builder, Failure> {
+    Ok(builder)
 }
 
 /// # Safety
@@ -193,30 +263,25 @@ unsafe fn apply(
     mut builder: Builder,
     opened: &Shared<OnceLock<&'static OpaqueScribe>>,
 ) -> Result<Builder, Failure> {
-    let has = |flag: Flag| settings.flags & flag as u32 != 0;
     // SAFETY: guaranteed by the caller.
-    let dump_dir = unsafe { settings.dump_dir.bytes() }?;
-    if has(Flag::Off) {
-        builder = builder.start_disabled();
+    let (dir, words) = unsafe { (settings.dir.bytes()?, settings.words.bytes()?) };
+    for (flag, word) in FLAGS {
+        if settings.flags & flag as u32 != 0 {
+            builder = builder.words(word);
+        }
     }
-    if has(Flag::Bytes) {
-        builder = builder.with_bytes();
+    for (mode, [on, off]) in settings.modes() {
+        if mode == Mode::On as u32 {
+            builder = builder.words(on);
+        } else if mode == Mode::Off as u32 {
+            builder = builder.words(off);
+        }
     }
-    builder = apply_shared(builder, has, dump_dir);
-    if has(Flag::Strict) {
-        builder = builder.strict();
-    }
-    if has(Flag::Unwinders) {
-        builder = builder.unwinders();
-    }
-    if has(Flag::ShowOnCrash) {
-        builder = builder.gdb_on_crash();
-    }
-    if has(Flag::NoVtune) {
-        builder = builder.no_vtune();
-    }
-    if has(Flag::ArchClock) {
-        builder = builder.arch_clock();
+    builder = builder.words(start(words));
+    // SAFETY: guaranteed by the caller.
+    builder = unsafe { apply_names(settings, builder) }?;
+    if !dir.is_empty() {
+        builder = builder.dir(path(dir));
     }
     if settings.limit != 0 {
         builder = builder.limit(usize::try_from(settings.limit).unwrap_or(usize::MAX));
@@ -232,7 +297,7 @@ unsafe fn apply(
     }
     if let Some(notice) = settings.notice {
         let data = Data(settings.notice_data);
-        builder = builder.on_notice(move |said: &Notice| {
+        builder = builder.notice(move |said: &Notice| {
             // Longer than any notice, including the NUL. On the stack, because this may be a signal handler.
             let mut text = [0; 1024];
             let mut space = text.split_last_mut().map_or(&mut [][..], |(_, space)| space);
@@ -249,5 +314,58 @@ unsafe fn apply(
         });
     }
     // Last, so that the environment overrides the program.
-    Ok(if has(Flag::Environment) { builder.environment() } else { builder })
+    let is_wanted = settings.flags & Flag::Environment as u32 != 0;
+    Ok(if is_wanted { builder.environment() } else { builder })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What the library reports of a scribe with these words.
+    fn said(words: &str) -> Vec<String> {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let list = Arc::clone(&said);
+        let keep = move |notice: &Notice| list.lock().expect("a list").push(notice.to_string());
+        let _ = Scribe::builder().words(words).notice(keep).build();
+        let said = said.lock().expect("a list").clone();
+        said.into_iter().filter(|text| text.contains("JITSCRIBE value")).collect()
+    }
+
+    #[test]
+    fn each_flag_and_each_mode_is_a_word_of_the_environment() {
+        for (_, word) in FLAGS {
+            assert!(said(&format!("off,{word}")).is_empty(), "{word}");
+        }
+        let nothing = Str { data: std::ptr::null(), size: 0 };
+        let settings = Settings {
+            struct_size: size_of::<Settings>(),
+            flags: 0,
+            perf_map: 0,
+            jitdump: 1,
+            gdb: 2,
+            unwinders: 3,
+            valgrind: 4,
+            vtune: 5,
+            process_context: 6,
+            limit: 0,
+            dir: nothing,
+            perf_map_dir: nothing,
+            vtune_module: nothing,
+            service_name: nothing,
+            words: nothing,
+            replay: None,
+            replay_data: std::ptr::null_mut(),
+            notice: None,
+            notice_data: std::ptr::null_mut(),
+        };
+        for (number, (field, [on, off])) in (0..).zip(settings.modes()) {
+            assert_eq!(field, number, "{on} has another field");
+            assert!(off.ends_with("=off") && said(off).is_empty(), "{off}");
+            assert_eq!(on.strip_suffix("=on"), off.strip_suffix("=off"));
+        }
+        assert_eq!(said("gdb=never,off").len(), 1);
+    }
 }

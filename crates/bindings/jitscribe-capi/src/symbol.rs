@@ -1,8 +1,10 @@
-//! Names for addresses, for crash handlers.
+//! For crash handlers: names for addresses, and code shown to debuggers.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
 use std::mem::offset_of;
+
+use jitscribe::crash;
 
 use crate::guard::guard_value;
 use crate::opaque::OpaqueScribe;
@@ -78,7 +80,7 @@ pub unsafe extern "C" fn jitscribe_symbolize(
             (scribe.scribe, buffer, out)
         };
         let start = buffer.as_ptr().cast::<c_char>();
-        let Some(found) = scribe.symbolize(pc, number, buffer) else { return false };
+        let Some(found) = crash::symbolize(&scribe, pc, number, buffer) else { return false };
         let text_at = |at: usize| if at < size { start.wrapping_add(at) } else { std::ptr::null() };
         out.set(&Symbol {
             struct_size: 0,
@@ -95,5 +97,22 @@ pub unsafe extern "C" fn jitscribe_symbolize(
             is_cut: found.is_cut.into(),
         });
         true
+    })
+}
+
+/// Shows all code that is alive to debuggers. It is for signal handlers that treat the signal as a crash, and that let a
+/// debugger attach or write a core file before they return. It may be called in any handler, whatever locks are held, and
+/// waits for at most five seconds. Other handlers need not call it: see JITSCRIBE_FLAG_GDB_ON_CRASH, without which this
+/// does nothing.
+///
+/// @return whether all code is shown.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_show_to_debuggers(scribe: *const OpaqueScribe) -> bool {
+    guard_value(false, || {
+        // SAFETY: the contract of the header.
+        unsafe { raw::shared(scribe) }.is_ok_and(|it| crash::show_to_debuggers(&it.scribe))
     })
 }

@@ -65,12 +65,12 @@ pub struct Row {
     /// Offset in the code of the first instruction for which the row is valid. The row after an instruction that
     /// changes the frame begins at the next instruction.
     pub offset: u32,
-    /// Number of bytes to add to `cfa_reg` to get the CFA.
-    pub cfa_offset: i32,
     /// The register from which the CFA is computed.
-    pub cfa_reg: u16,
+    pub cfa_register: u16,
     /// Bits of jitscribe_row_flag.
     pub flags: u16,
+    /// Number of bytes to add to `cfa_register` to get the CFA.
+    pub cfa_offset: i32,
     /// Number of `saved`.
     pub saved_count: u32,
     /// The registers whose values for the caller are in memory, in any order. The return address may be left out if
@@ -197,7 +197,7 @@ impl Unwind {
             let (saved, rest) = left.split_at(row.saved_count as usize);
             left = rest;
             rows.0.push(
-                unwind_info::Row::new(row.offset, row.cfa_reg, row.cfa_offset)
+                unwind_info::Row::new(row.offset, row.cfa_register, row.cfa_offset)
                     .saved(saved)
                     .signed(row.flags & RowFlag::Signed as u16 != 0),
             );

@@ -134,8 +134,7 @@ impl Agent {
             warn(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
             return None;
         }
-        let builder =
-            options.builder().on_notice(|notice| warn(notice)).replay(|_| request_replay());
+        let builder = options.builder().notice(|notice| warn(notice)).replay(|_| request_replay());
         let scribe = builder.build();
         Some(AGENT.get_or_init(|| Self {
             vm,

@@ -34,25 +34,11 @@ pub(crate) struct Options {
     pub(crate) no_inlined: bool,
     /// Also announce methods that are not compiled.
     pub(crate) interpreted: bool,
-    words: Vec<Word>,
+    /// Words of `JITSCRIBE`.
+    words: Vec<String>,
     dir: Option<PathBuf>,
     /// Messages about options that are not valid.
     pub(crate) invalid: Vec<String>,
-}
-
-/// A word of `JITSCRIBE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    Off,
-    Bytes,
-    ArchClock,
-    PerfMap,
-    Jitdump,
-    Gdb,
-    NoGdb,
-    Valgrind,
-    NoValgrind,
-    Watch,
 }
 
 impl Options {
@@ -67,60 +53,31 @@ impl Options {
     }
 
     fn take(&mut self, option: &str) -> bool {
-        let word = match option.split_once(['=', ':']) {
+        match option.split_once(['=', ':']) {
             Some(("names", name)) => {
                 self.format = Format::named(name);
                 return self.format.is_some();
             }
             Some(("sources", list)) => {
                 self.sources = Some(std::env::split_paths(list).collect());
-                return true;
             }
             Some(("hold", pipe)) => {
                 self.session = Some(pipe.into());
-                return self.set_command(Command::Session);
+                self.command = Command::Session;
             }
-            Some(("dir", dir)) => {
-                self.dir = Some(dir.into());
-                return true;
-            }
-            Some(_) => return false,
-            None => option,
-        };
-        let word = match word {
-            "start" => return self.set_command(Command::Start),
-            "stop" => return self.set_command(Command::Stop),
-            "no-lines" => {
-                self.no_lines = true;
-                return true;
-            }
-            "no-inlined" => {
-                self.no_inlined = true;
-                return true;
-            }
-            "interpreted" => {
-                self.interpreted = true;
-                return true;
-            }
-            "log" => return true,
-            "off" => Word::Off,
-            "bytes" => Word::Bytes,
-            "arch-clock" => Word::ArchClock,
-            "perf-map" => Word::PerfMap,
-            "jitdump" => Word::Jitdump,
-            "gdb" => Word::Gdb,
-            "no-gdb" => Word::NoGdb,
-            "valgrind" => Word::Valgrind,
-            "no-valgrind" => Word::NoValgrind,
-            "watch" => Word::Watch,
-            _ => return false,
-        };
-        self.words.push(word);
-        true
-    }
-
-    fn set_command(&mut self, command: Command) -> bool {
-        self.command = command;
+            Some(("dir", dir)) => self.dir = Some(dir.into()),
+            // One that is not known is reported when the scribe is made.
+            Some((name, mode)) => self.words.push(format!("{name}={mode}")),
+            None => match option {
+                "start" => self.command = Command::Start,
+                "stop" => self.command = Command::Stop,
+                "no-lines" => self.no_lines = true,
+                "no-inlined" => self.no_inlined = true,
+                "interpreted" => self.interpreted = true,
+                "log" => {}
+                word => self.words.push(word.to_owned()),
+            },
+        }
         true
     }
 
@@ -131,24 +88,11 @@ impl Options {
 
     /// The settings from the environment, with these options on top.
     pub(crate) fn builder(&self) -> Builder {
-        self.words.iter().fold(Scribe::builder().environment(), |builder, word| match word {
-            Word::Off => builder.start_disabled(),
-            Word::Bytes => builder.with_bytes(),
-            Word::ArchClock => builder.arch_clock(),
-            Word::PerfMap => builder.perf_map(),
-            Word::Jitdump => match &self.dir {
-                Some(dir) => builder.jitdump_in(dir),
-                None => builder.jitdump(),
-            },
-            Word::Gdb => builder.gdb(),
-            Word::NoGdb => builder.no_gdb(),
-            Word::Valgrind => match &self.dir {
-                Some(dir) => builder.valgrind_in(dir),
-                None => builder.valgrind(),
-            },
-            Word::NoValgrind => builder.no_valgrind(),
-            Word::Watch => builder.control_thread(),
-        })
+        let builder = Scribe::builder().environment().words(&self.words.join(","));
+        match &self.dir {
+            Some(dir) => builder.dir(dir),
+            None => builder,
+        }
     }
 }
 
@@ -170,15 +114,15 @@ mod tests {
                 && !options.no_lines
                 && options.invalid.is_empty()
         );
-        assert_eq!(options.words, [Word::PerfMap]);
+        assert_eq!(options.words, ["perf-map"]);
         assert!(options.is_for_scribe() && !Options::parse("stop").is_for_scribe());
     }
 
     #[test]
     fn invalid_options_are_reported_and_the_rest_applies() {
-        let options = Options::parse("perfmap,names=long,bytes,a=b");
-        assert_eq!(options.words, [Word::Bytes]);
-        assert_eq!(options.invalid.len(), 3, "{:?}", options.invalid);
-        assert!(options.invalid[0].contains("perfmap"));
+        let options = Options::parse("perfmap,names=long,bytes,gdb:off");
+        assert_eq!(options.invalid, ["invalid option: names=long"]);
+        // The scribe reports the first.
+        assert_eq!(options.words, ["perfmap", "bytes", "gdb=off"]);
     }
 }

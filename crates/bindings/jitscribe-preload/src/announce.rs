@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use code_timeline::moved_code;
 use fallible::{Map, Refused, Text, Vec};
 use jitdump::{CodeEvent, CodeLoad, CodeMove};
-use jitscribe::{Code, Inlined, Line, LoadedCode, Scribe, Unwind};
+use jitscribe::{Code, Inlined, Line, LoadedCode, Mode, Scribe, Unwind, binding};
 use perf_map::Entry;
 
 use crate::prologue::frame_of;
@@ -64,12 +64,14 @@ impl Announcer {
     /// The scribe, which is created for the first code.
     fn scribe(&mut self) -> Scribe {
         // No perf map: it would be the file that is being read.
-        *self.scribe.get_or_insert_with(|| Scribe::builder().environment().no_perf_map().build())
+        *self
+            .scribe
+            .get_or_insert_with(|| Scribe::builder().environment().perf_map(Mode::Off).build())
     }
 
     /// The scribe's own descriptor, which the program does not know about.
     pub(crate) fn log_fd(&self) -> Option<i32> {
-        self.scribe?.log_fd_number()
+        binding::log_fd_number(&self.scribe?)
     }
 
     /// Records that a dump is written.
@@ -96,7 +98,7 @@ impl Announcer {
     /// Counts in the log that an allocation failed for something that may be a code.
     pub(crate) fn left_out(&self) {
         if let Some(scribe) = self.scribe {
-            scribe.left_out();
+            binding::left_out(&scribe);
         }
     }
 

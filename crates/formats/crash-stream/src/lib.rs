@@ -1,7 +1,7 @@
 //! A stream of a minidump that describes the JIT-compiled code on its stacks.
 //!
 //! The project's `docs/crash.md` specifies it. It has three writers: [`encode()`] and [`append`] for a crash reporter in another process,
-//! and `Scribe::write_crash_stream` of the crate `jitscribe` for one inside of the process that crashed.
+//! and `crash::write_stream` of the crate `jitscribe` for one inside of the process that crashed.
 //!
 //! ```
 //! # fn report(minidump: &[u8], snapshot: &[u8]) -> Result<Vec<u8>, jitscribe_crash_stream::Error> {

@@ -18,23 +18,32 @@
 //! # A guest in the process
 //!
 //! The library never disturbs the runtime: no panic, no signal, no error to handle. A feature that is not available is turned
-//! off, and reported once ([`Builder::on_notice`], or `log` with the feature of that name). The library creates no thread, signal
+//! off, and reported once ([`Builder::notice`], or `log` with the feature of that name). The library creates no thread, signal
 //! handler, socket or file on disk unless asked to. The child of a `fork` gets its own log at its first announcement, with the
 //! code that was live at the fork.
+//!
+//! # Modules
+//!
+//! What few runtimes need is beside [`Scribe`]: `arena` (memory for code that is an object file), `objects` (all live code as one
+//! object), [`crash`] (for crash handlers), [`binding`] (for interfaces to other languages).
 //!
 //! # Types of other crates
 //!
 //! Some types here are defined in other crates of the project: [`Code`], [`Line`], [`Inlined`], [`Kind`], [`Row`] and
-//! [`Unwind`] in `jit-code`; with the feature `arena`, `CodeArena`, `Draft`, `Executable` and `ArenaOptions` in
-//! `code-arena`; with the feature `objects`, `ObjectFormat` and `FinishedObject` in `code-image`. They are part of this
+//! [`Unwind`] in `jit-code`; with the feature `arena`, those of the module `arena` in `code-arena`; with the feature `objects`,
+//! `ObjectFormat` and `FinishedObject` in `code-image`. They are part of this
 //! library's interface and versioned with it: a breaking change of one of them is a breaking change of `jitscribe`. Take
 //! them from here, without a dependency on the other crates.
 
+#[cfg(all(feature = "arena", target_os = "linux"))]
+pub mod arena;
+pub mod binding;
 mod builder;
 mod clock;
 mod code_context;
+pub mod crash;
 #[cfg(feature = "gdb")]
-mod crash;
+mod crash_signal;
 mod fork_state;
 mod host;
 #[cfg(any(
@@ -54,24 +63,18 @@ mod log;
 mod mistakes;
 mod notice;
 #[cfg(all(feature = "objects", unix))]
-mod objects;
+pub mod objects;
 mod publishers;
 mod scribe;
 #[allow(dead_code, reason = "each publisher reads its own setting")]
 mod settings;
 mod spin_lock;
-mod symbol;
 mod system;
 mod thread;
 
-pub use builder::Builder;
+pub use builder::{Builder, Mode};
 pub use code_context::{CodeContext, CodeLog};
 // Of crates of this project. They are part of this library's interface, and versioned with it: see the crate's documentation.
-#[cfg(all(feature = "arena", target_os = "linux"))]
-pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use jit_code::{Code, Inlined, Kind, Line, Row, Unwind};
 pub use notice::{Notice, Subject};
-#[cfg(all(feature = "objects", unix))]
-pub use objects::{FinishedObject, FormatError, ObjectError, ObjectFormat};
 pub use scribe::{LoadedCode, Scribe};
-pub use symbol::Symbol;

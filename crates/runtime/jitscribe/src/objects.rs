@@ -1,4 +1,4 @@
-//! Writes all live code as one object that a loader accepts.
+//! All live code as one object that a loader accepts: see [`write`].
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -14,6 +14,7 @@ pub use code_image::{FinishedObject, ObjectFormat};
 use perf_map::Entry;
 use rustix::fs::OFlags;
 
+use crate::Scribe;
 use crate::image::{record, target};
 use crate::log::{Log, MACHINE, Position};
 
@@ -79,12 +80,26 @@ fn failed(cause: impl Into<code_image::Error>) -> ObjectError {
     }
 }
 
-/// Writes the live code of `log` to the new file `path`.
-pub(crate) fn write(
-    log: &Log,
+/// Writes all live code to the new file `path`, as an object that a loader accepts. With `dlopen` and `dlsym`, another
+/// process can run the code, if the code refers to nothing outside of itself. Debuggers and disassemblers can read the object
+/// after this process has ended.
+///
+/// The bytes are those that are in memory now. The symbols are the codes' names; if several codes have one name, `dlsym`
+/// finds the one that was announced last. Code that is announced or dropped during the call may or may not be included. See
+/// the project's `docs/objects.md`.
+///
+/// Unlike an announcement, this takes time, and may fail.
+///
+/// # Errors
+/// [`ObjectError::Nothing`], [`ObjectError::Format`], [`ObjectError::File`]. The file does not exist after an error, unless
+/// it existed before.
+pub fn write(
+    scribe: &Scribe,
     format: ObjectFormat,
-    path: &Path,
+    path: impl AsRef<Path>,
 ) -> Result<FinishedObject, ObjectError> {
+    let path = path.as_ref();
+    let log = scribe.0.current().ok_or(ObjectError::Nothing)?;
     let alive = fallible::attempt(|| LiveCodes::of(log)).map_err(failed)?;
     if alive.0.is_empty() {
         return Err(ObjectError::Nothing);

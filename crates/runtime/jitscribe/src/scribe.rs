@@ -1,8 +1,6 @@
 //! The scribe: takes announcements, writes them to the log, and passes them on to the publishers.
 
 use std::num::NonZeroU32;
-#[cfg(all(feature = "arena", target_os = "linux"))]
-use std::path::Path;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -11,7 +9,7 @@ use std::sync::atomic::{
 use crate::builder::Builder;
 use crate::code_context;
 #[cfg(feature = "gdb")]
-use crate::crash;
+use crate::crash_signal;
 use crate::fork_state::{ForkState, ORPHAN, OWN, UNKNOWN, adopting};
 use crate::host::Host;
 use crate::log::{Failure, ForkPage, LiveCode, Log, LogEntry, Position};
@@ -20,7 +18,6 @@ use crate::notice::{self, Notice, Subject};
 use crate::publishers::Publishers;
 use crate::settings::Settings;
 use crate::spin_lock::{Patience, SpinLock};
-use crate::symbol::Symbol;
 use crate::thread;
 #[cfg(target_os = "linux")]
 use fallible::IoError;
@@ -32,14 +29,14 @@ use jitdump::extension::control;
 /// Takes announcements of code. Copies refer to the same scribe, which lives as long as the process.
 ///
 /// All methods may be called from any thread at any time. None of them fails, and none calls the runtime, except through the
-/// callbacks [`Builder::on_notice`] and [`Builder::replay`]. An announcement waits for other threads only if more than 32
+/// callbacks [`Builder::notice`] and [`Builder::replay`]. An announcement waits for other threads only if more than 32
 /// announce at the same moment, or if two need a new chunk of the log. It then sleeps for at most a second; after that, the code
 /// is left out and counted. The publishers (perf map, debuggers, unwinders, Valgrind) have their own locks.
 ///
 /// A signal handler may announce code, too, if no publisher is on and the code has no [`Unwind`](crate::Unwind) rows: publishers
 /// and such rows need the allocator, which the signal may have interrupted.
 #[derive(Clone, Copy, Debug)]
-pub struct Scribe(&'static Shared);
+pub struct Scribe(pub(crate) &'static Shared);
 
 /// Compares whether both refer to the same scribe.
 impl PartialEq for Scribe {
@@ -65,8 +62,8 @@ pub(crate) type Replay = Box<dyn Fn(Scribe) + Send + Sync>;
 
 /// What all copies of a scribe share. It is never freed: a thread may be announcing while another one ends the process.
 pub(crate) struct Shared {
-    host: Host,
-    fork_state: ForkState,
+    pub(crate) host: Host,
+    pub(crate) fork_state: ForkState,
     publishers: Publishers,
     replay: Option<Replay>,
     /// Whether the log was on when requests were applied last.
@@ -196,109 +193,12 @@ impl Scribe {
         self.0.load(code)
     }
 
-    /// Counts a code that the caller could not announce because an allocation failed. This is reported once.
-    #[doc(hidden)]
-    #[cold]
-    pub fn left_out(&self) {
-        if let Some(log) = self.0.current() {
-            log.refused();
-            self.0.host.report_left_out();
-        }
-    }
-
-    /// Reports that lines of a code with this name refer to files that are not in its list.
-    #[doc(hidden)]
-    #[cold]
-    pub fn files_are_missing(&self, name: &[u8]) {
-        self.0.host.report_missing_files(name);
-    }
-
     /// Applies requests of other processes (`jitscribe ctl`). Announcements do this, too; a runtime that announces nothing for a
     /// long time may call this from time to time.
     pub fn poll(&self) {
         code_context::look();
         if self.0.control() & control::REQUEST != 0 {
             self.0.apply_requests();
-        }
-    }
-
-    /// Shows all live code to debuggers. For signal handlers that treat the signal as a crash, and start a debugger or write a
-    /// core file before they return. It may be called in any handler and in any other place, whichever locks the thread holds. It
-    /// waits at most five seconds for the thread that [`Builder::gdb_on_crash`] made.
-    ///
-    /// Returns whether all code is shown. `false` without that setting, unless all announced code is shown anyway. Always `false`
-    /// without the cargo feature `gdb`.
-    pub fn show_before_crash(&self) -> bool {
-        let shown = control::GDB | control::LOG;
-        if self.0.control() & (shown | control::REQUEST) == shown {
-            return true;
-        }
-        #[cfg(feature = "gdb")]
-        let is_shown = self.0.host.settings.gdb_on_crash && guest::crash_signal::run_now();
-        #[cfg(not(feature = "gdb"))]
-        let is_shown = false;
-        is_shown
-    }
-
-    /// Which function is at `pc`, by what was announced and is live: for crash reports and backtraces of the process itself.
-    ///
-    /// It is async-signal-safe: it may be called in any signal handler at any instant, also in one that interrupted an announcement,
-    /// and in the child of a fork. It takes no lock, allocates nothing, waits for no thread, and does not change `errno`. It needs about
-    /// 2 KiB of stack, and time in proportion to the number of announced codes (see the project's `docs/crash.md`).
-    ///
-    /// If functions were inlined at `pc`, there are several. `number` counts them from the innermost one, which is 0, outwards;
-    /// [`Symbol::functions`] is how many there are. The name and the file are written to `buffer`, each followed by a NUL, and are
-    /// cut if it is too small.
-    ///
-    /// For a return address, pass the address before it: the call may be the last instruction of its code.
-    ///
-    /// `None` if the log has no live code at `pc`, or if there are not more than `number` functions. In the child of a fork also if
-    /// another thread is copying the codes of the parent at that moment.
-    ///
-    /// ```
-    /// # use jitscribe::{Code, Scribe};
-    /// # let scribe = Scribe::builder().build();
-    /// let code = scribe.load(&Code::at(0x7000, 32).named("fib"));
-    /// let mut buffer = [0; 256];
-    /// let symbol = scribe.symbolize(0x7004, 0, &mut buffer).expect("live code");
-    /// assert_eq!((symbol.name, symbol.address), (&b"fib"[..], 0x7000));
-    /// ```
-    #[must_use]
-    pub fn symbolize<'b>(&self, pc: u64, number: u32, buffer: &'b mut [u8]) -> Option<Symbol<'b>> {
-        let log = self.0.host.log.as_ref()?;
-        match self.0.fork_state.get() {
-            OWN => log.symbolize(pc, number, buffer),
-            #[cfg(target_os = "linux")]
-            UNKNOWN => log.symbolize_as_of_fork(pc, number, buffer),
-            _ => None,
-        }
-    }
-
-    /// Writes the stream of a minidump that describes the live code on the stacks of this process, for a crash reporter in it: names,
-    /// lines, inlined calls, unwind info and machine code. A reporter in another process uses the crate `jitscribe-crash-stream`
-    /// instead. The project's `docs/crash.md` describes the stream, and what to do with it.
-    ///
-    /// The code is that to which a word in `stacks` or in `words` refers. `stacks` are ranges of addresses, from the stack pointers
-    /// on; what is not readable there is left out. `words` are the registers of the threads.
-    ///
-    /// Like [`Self::symbolize`], it may be called in any signal handler at any instant. During the call it has `/proc/self/mem` open; where that
-    /// is not possible, only `words` count, and machine code that is not in the log is left out.
-    ///
-    /// Returns the size of the stream at the beginning of `buffer`, the rest of which may have been written to as well. The stream says
-    /// how many codes did not fit. 64 KiB are enough for hundreds of codes. `None` if there is no log, or if the buffer has
-    /// less than 80 bytes.
-    #[cfg(target_os = "linux")]
-    #[must_use]
-    pub fn write_crash_stream(
-        &self,
-        stacks: impl IntoIterator<Item = std::ops::Range<u64>>,
-        words: &[u64],
-        buffer: &mut [u8],
-    ) -> Option<usize> {
-        let log = self.0.host.log.as_ref()?;
-        match self.0.fork_state.get() {
-            OWN => log.write_crash_stream(stacks, words, buffer),
-            _ => None,
         }
     }
 
@@ -317,90 +217,11 @@ impl Scribe {
         log.fd()
     }
 
-    /// [`Self::log_fd`] for its number only: in the child of a fork, the file may lack what the parent had announced.
-    #[cfg(target_os = "linux")]
-    #[doc(hidden)]
-    #[must_use]
-    pub fn log_fd_number(&self) -> Option<std::os::fd::RawFd> {
-        use std::os::fd::AsRawFd;
-        Some(self.0.host.log.as_ref()?.fd()?.as_raw_fd())
-    }
-
     /// The path of the dump, if the log is a file.
     #[must_use]
     #[allow(clippy::disallowed_types, reason = "the caller's, made in memory that was not refused")]
     pub fn dump_path(&self) -> Option<std::path::PathBuf> {
         self.0.host.log.as_ref()?.path().map(PathText::into_path_buf)
-    }
-
-    /// Creates memory for code that is a growing object file. perf, debuggers that attach later, `dladdr` and the unwinders in
-    /// the process read from the file the code that is announced in this memory, without any further step.
-    ///
-    /// `None` if it could not be created, which is reported; use memory of your own in this case. The file is in the directory of
-    /// [`Builder::arena_in`].
-    #[cfg(all(feature = "arena", target_os = "linux"))]
-    #[must_use]
-    pub fn code_arena(&self) -> Option<code_arena::CodeArena> {
-        self.code_arena_with(|options| options)
-    }
-
-    /// [`Self::code_arena`] with other options; `choose` gets the defaults.
-    #[cfg(all(feature = "arena", target_os = "linux"))]
-    #[must_use]
-    pub fn code_arena_with(
-        &self,
-        choose: impl FnOnce(code_arena::Options) -> code_arena::Options,
-    ) -> Option<code_arena::CodeArena> {
-        let chosen = self
-            .0
-            .host
-            .settings
-            .arena_dir
-            .as_ref()
-            .map(|dir| PathText::new(dir).ok_or(crate::system::NoDirectory::Memory));
-        // Without a directory, one may still be chosen.
-        let usual = chosen.unwrap_or_else(crate::system::private_dir);
-        let dir = usual.as_ref().map_or(Path::new(""), PathText::as_path);
-        let options = choose(code_arena::Options::new(dir));
-        match usual {
-            Err(error) if !options.has_directory() => {
-                self.0.host.report(
-                    Subject::Arena,
-                    format_args!("no directory for the files of an arena: {error}"),
-                );
-                None
-            }
-            _ => code_arena::CodeArena::create(options)
-                .map_err(|error| self.0.host.report(Subject::Arena, error))
-                .ok(),
-        }
-    }
-
-    /// Writes all live code to the new file `path`, as an object that a loader accepts. With `dlopen` and `dlsym`, another
-    /// process can run the code, if the code refers to nothing outside of itself. Debuggers and disassemblers can read the object
-    /// after this process has ended.
-    ///
-    /// The bytes are those that are in memory now. The symbols are the codes' names; if several codes have one name, `dlsym`
-    /// finds the one that was announced last. Code that is announced or dropped during the call may or may not be included. See
-    /// the project's `docs/objects.md`.
-    ///
-    /// Unlike an announcement, this takes time, and may fail.
-    ///
-    /// # Errors
-    /// [`ObjectError::Nothing`], [`ObjectError::Format`], [`ObjectError::File`]. The file does not exist after an error, unless
-    /// it existed before.
-    ///
-    /// [`ObjectError::Nothing`]: crate::ObjectError::Nothing
-    /// [`ObjectError::Format`]: crate::ObjectError::Format
-    /// [`ObjectError::File`]: crate::ObjectError::File
-    #[cfg(all(feature = "objects", unix))]
-    pub fn write_object(
-        &self,
-        format: crate::ObjectFormat,
-        path: impl AsRef<std::path::Path>,
-    ) -> Result<crate::FinishedObject, crate::ObjectError> {
-        let log = self.0.current().ok_or(crate::ObjectError::Nothing)?;
-        crate::objects::write(log, format, path.as_ref())
     }
 
     fn begin(&self) {
@@ -410,7 +231,7 @@ impl Scribe {
             log.suspect(true);
         }
         #[cfg(target_os = "linux")]
-        if host.settings.watch && host.log.is_some() {
+        if host.settings.control_thread && host.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) = guest::spawn("jitscribe", watch) {
                 host.report(
@@ -425,7 +246,7 @@ impl Scribe {
         shared.publishers.prepare(host);
         #[cfg(feature = "gdb")]
         if host.settings.gdb_on_crash && host.log.is_some() {
-            crash::begin(host, move || shared.show_all());
+            crash_signal::begin(host, move || shared.show_all());
         }
         self.poll();
     }
@@ -521,7 +342,7 @@ impl Drop for LoadedCode {
 
 impl Shared {
     #[inline]
-    fn control(&self) -> u32 {
+    pub(crate) fn control(&self) -> u32 {
         self.host.log.as_ref().map_or(0, |log| log.control().load(Relaxed))
     }
 
@@ -540,7 +361,7 @@ impl Shared {
 
     /// The log of this process; in the child of a fork, not that of the parent.
     #[inline]
-    fn current(&'static self) -> Option<&'static Log> {
+    pub(crate) fn current(&'static self) -> Option<&'static Log> {
         let log = self.host.log.as_ref()?;
         if self.fork_state.get() == OWN { Some(log) } else { self.after_fork(log) }
     }
@@ -593,7 +414,7 @@ impl Shared {
                 self.publishers.forked(log);
                 #[cfg(feature = "gdb")]
                 if self.host.settings.gdb_on_crash {
-                    crash::forked(&self.host);
+                    crash_signal::forked(&self.host);
                 }
                 true
             }

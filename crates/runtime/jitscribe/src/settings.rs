@@ -9,8 +9,10 @@ use crate::notice::Listener;
 /// The settings of a scribe. Features that the system does not have are already turned off.
 pub(crate) struct Settings {
     pub(crate) log: LogOptions,
+    /// Whether code may be shown to debuggers.
+    pub(crate) gdb: bool,
     /// Whether each code is shown to debuggers before its announcement returns.
-    pub(crate) gdb_each: bool,
+    pub(crate) gdb_synchronous: bool,
     /// Whether the control thread checks for debuggers that attach later.
     pub(crate) look_for_debuggers: bool,
     /// Whether all live code is shown to debuggers before a crash signal ends the process.
@@ -35,7 +37,8 @@ pub(crate) struct Settings {
     pub(crate) perf_map: bool,
     /// The directory of the perf map; `None` for the one in which perf looks for it.
     pub(crate) perf_map_dir: Option<PathText>,
-    pub(crate) watch: bool,
+    /// Whether a thread waits for requests.
+    pub(crate) control_thread: bool,
     /// Whether each mistake in the descriptions of codes is reported, not only the first of its kind.
     pub(crate) strict: bool,
     /// Whether OpenTelemetry's process context says where the log is.
@@ -55,7 +58,8 @@ impl Settings {
                 reuse: false,
                 clock: Clock::Monotonic,
             },
-            gdb_each: false,
+            gdb: false,
+            gdb_synchronous: false,
             look_for_debuggers: false,
             gdb_on_crash: false,
             unwinders: false,
@@ -68,7 +72,7 @@ impl Settings {
             arena_dir: None,
             perf_map: false,
             perf_map_dir: None,
-            watch: false,
+            control_thread: false,
             strict: false,
             process_context: false,
             service_name: None,

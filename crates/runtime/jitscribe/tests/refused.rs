@@ -10,13 +10,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use jitdump::extension::control;
-use jitscribe::{Builder, Code, Inlined, Kind, Line, LoadedCode, Row, Scribe, Subject, Unwind};
+use jitscribe::objects::{self, ObjectFormat};
+use jitscribe::{
+    Builder, Code, Inlined, Kind, Line, LoadedCode, Mode, Row, Scribe, Subject, Unwind, arena,
+};
 
 /// The allocator that refuses.
 struct Refusing;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Mode {
+enum Grant {
     Granted,
     /// So many are granted, the next is refused, and all behind it are granted.
     One(u32),
@@ -25,18 +28,18 @@ enum Mode {
 }
 
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode::Granted) };
+    static MODE: Cell<Grant> = const { Cell::new(Grant::Granted) };
     static REFUSED: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Refusing {
     fn grants() -> bool {
         let (grants, next) = match MODE.get() {
-            Mode::Granted => return true,
-            Mode::One(0) => (false, Mode::Granted),
-            Mode::One(left) => (true, Mode::One(left - 1)),
-            Mode::All(0) => (false, Mode::All(0)),
-            Mode::All(left) => (true, Mode::All(left - 1)),
+            Grant::Granted => return true,
+            Grant::One(0) => (false, Grant::Granted),
+            Grant::One(left) => (true, Grant::One(left - 1)),
+            Grant::All(0) => (false, Grant::All(0)),
+            Grant::All(left) => (true, Grant::All(left - 1)),
         };
         MODE.set(next);
         REFUSED.set(REFUSED.get() + u32::from(!grants));
@@ -70,11 +73,11 @@ unsafe impl GlobalAlloc for Refusing {
 static ALLOCATOR: Refusing = Refusing;
 
 /// Does something with allocations refused; whether any was.
-fn refused<R>(mode: Mode, work: impl FnOnce() -> R) -> (R, bool) {
+fn refused<R>(mode: Grant, work: impl FnOnce() -> R) -> (R, bool) {
     REFUSED.set(0);
     MODE.set(mode);
     let done = work();
-    MODE.set(Mode::Granted);
+    MODE.set(Grant::Granted);
     (done, REFUSED.get() > 0)
 }
 
@@ -142,21 +145,30 @@ type Settings = fn(Builder, &Path) -> Builder;
 
 const SETTINGS: [(&str, Settings); 8] = [
     ("log", |builder, _| builder),
-    ("bytes", |builder, _| builder.with_bytes()),
-    ("perf-map", |builder, dir| builder.perf_map_in(dir)),
-    ("gdb", |builder, _| builder.gdb()),
+    ("bytes", |builder, _| builder.bytes()),
+    ("perf-map", |builder, dir| builder.perf_map(Mode::On).perf_map_dir(dir)),
+    ("gdb", |builder, _| builder.gdb(Mode::On)),
     ("crash", |builder, _| builder.gdb_on_crash().control_thread()),
-    ("unwinders", |builder, _| builder.with_bytes().unwinders()),
-    ("jitdump", |builder, dir| builder.jitdump_in(dir)),
-    ("all", |builder, dir| builder.jitdump_in(dir).perf_map_in(dir).gdb_synchronous().unwinders()),
+    ("unwinders", |builder, _| builder.bytes().unwinders(Mode::On)),
+    ("jitdump", |builder, dir| builder.jitdump(Mode::On).dir(dir)),
+    ("all", |builder, dir| {
+        builder
+            .jitdump(Mode::On)
+            .dir(dir)
+            .perf_map(Mode::On)
+            .perf_map_dir(dir)
+            .gdb(Mode::On)
+            .gdb_synchronous()
+            .unwinders(Mode::On)
+    }),
 ];
 
 fn open(settings: Settings, dir: &Path) -> Scribe {
-    settings(Scribe::builder(), dir).no_valgrind().on_notice(listen).build()
+    settings(Scribe::builder(), dir).valgrind(Mode::Off).notice(listen).build()
 }
 
 /// An operation under failing allocations. Its argument makes allocations fail; it returns whether any failed.
-type Case = fn(Settings, &Path, Mode) -> bool;
+type Case = fn(Settings, &Path, Grant) -> bool;
 
 const CASES: [(&str, Case); 9] = [
     ("open", |settings, dir, mode| {
@@ -169,7 +181,7 @@ const CASES: [(&str, Case); 9] = [
     }),
     ("environment", |_, _, mode| {
         let (scribe, was) =
-            refused(mode, || Scribe::builder().environment().on_notice(listen).build());
+            refused(mode, || Scribe::builder().environment().notice(listen).build());
         assert!(!scribe.is_on() || announces(scribe));
         was
     }),
@@ -218,7 +230,7 @@ const CASES: [(&str, Case); 9] = [
         })
     }),
     ("poll", |_, dir, mode| {
-        let scribe = Scribe::builder().no_valgrind().on_notice(listen).build();
+        let scribe = Scribe::builder().valgrind(Mode::Off).notice(listen).build();
         codes(&mut |code| scribe.load(code).leak());
         let _ = dir;
         ask(scribe, control::LOG | control::GDB | control::REQUEST);
@@ -227,20 +239,19 @@ const CASES: [(&str, Case); 9] = [
         was
     }),
     ("object", |_, dir, mode| {
-        let scribe = Scribe::builder().no_valgrind().on_notice(listen).build();
+        let scribe = Scribe::builder().valgrind(Mode::Off).notice(listen).build();
         codes(&mut |code| scribe.load(code).leak());
         let path = dir.join(format!("object-{}", std::process::id()));
-        let (_, was) =
-            refused(mode, || scribe.write_object(jitscribe::ObjectFormat::Elf, &path).is_ok());
+        let (_, was) = refused(mode, || objects::write(&scribe, ObjectFormat::Elf, &path).is_ok());
         let _ = std::fs::remove_file(path);
         assert!(announces(scribe));
         was
     }),
     ("arena", |settings, dir, mode| {
-        let scribe = settings(Scribe::builder(), dir).arena_in(dir).no_valgrind();
-        let scribe = scribe.on_notice(listen).build();
+        let scribe = settings(Scribe::builder(), dir).dir(dir).valgrind(Mode::Off);
+        let scribe = scribe.notice(listen).build();
         let ((), was) = refused(mode, || {
-            let arena = scribe.code_arena_with(|options| options.segment(1 << 20).removed());
+            let arena = arena::open_with(&scribe, |options| options.segment(1 << 20).removed());
             let Some(arena) = arena else { return };
             let mut kept: [Option<_>; 8] = [const { None }; 8];
             for number in 0..24 {
@@ -313,7 +324,7 @@ fn main() {
     unsafe {
         std::env::set_var(
             "JITSCRIBE",
-            "bytes,perf-map,gdb,no-such-word,jitdump,unwinders,no-valgrind",
+            "bytes,perf-map,gdb,no-such-word,jitdump,unwinders,valgrind=off",
         );
         std::env::set_var("JITSCRIBE_DIR", folder.path());
         std::env::set_var("JITSCRIBE_LIMIT", "none at all");
@@ -330,7 +341,7 @@ fn main() {
                 continue;
             }
             let mut allocations = 0;
-            for mode in [Mode::One as fn(u32) -> Mode, Mode::All] {
+            for mode in [Grant::One as fn(u32) -> Grant, Grant::All] {
                 for granted in (0..).step_by(step) {
                     let done = std::panic::catch_unwind(|| {
                         in_child(|| run(settings, folder.path(), mode(granted)))
@@ -342,7 +353,7 @@ fn main() {
                             break;
                         }
                         Err(_) => {
-                            let kind = if mode(0) == Mode::One(0) { "one" } else { "all" };
+                            let kind = if mode(0) == Grant::One(0) { "one" } else { "all" };
                             eprintln!("FAILED: {label}: refused behind {granted} ({kind})");
                             failures += 1;
                             break;

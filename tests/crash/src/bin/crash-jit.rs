@@ -10,7 +10,7 @@ mod jit {
     use std::ffi::{c_char, c_int, c_void};
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    use jitscribe::{Code, Inlined, Line, Row, Scribe, Unwind};
+    use jitscribe::{Code, Inlined, Line, Row, Scribe, Unwind, crash};
 
     /// Calls its first argument with both, in a frame that has no frame pointer and in which rbp is 0:
     /// push rbx; push rbp; sub rsp, 8; xor ebp, ebp; call rdi; add rsp, 8; pop rbp; pop rbx; ret
@@ -128,7 +128,7 @@ mod jit {
     extern "C" fn crashed(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         static mut STREAM: [u8; 64 << 10] = [0; 64 << 10];
         let scribe = Scribe::global();
-        write(&scribe.log_fd_number().unwrap_or(-1).to_ne_bytes());
+        write(&jitscribe::binding::log_fd_number(&scribe).unwrap_or(-1).to_ne_bytes());
         // SAFETY: the kernel passes both. All zeros are values of the structs, whose fields are integers and pointers. The handler runs
         // once, so that it has the buffer for itself.
         unsafe {
@@ -149,7 +149,7 @@ mod jit {
             let stacks = std::iter::once(stack..stack + (64 << 10));
             let buffer = &raw mut STREAM;
             let buffer = &mut *buffer;
-            let size = scribe.write_crash_stream(stacks, &registers, buffer).unwrap_or(0);
+            let size = crash::write_stream(&scribe, stacks, &registers, buffer).unwrap_or(0);
             write(&(size as u64).to_ne_bytes());
             write(&buffer[..size]);
             let mut byte = 0_u8;

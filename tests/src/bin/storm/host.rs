@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::RwLock;
 use std::sync::atomic::Ordering::SeqCst;
 
-use jitscribe::{Code, Line, LoadedCode, Scribe};
+use jitscribe::{Code, Line, LoadedCode, Mode, Scribe};
 
 use crate::sys::{self, Fork, Memory, Refusal};
 use crate::truth::{Entry, Kit, PLACE, ROWS, SLOTS, State, THREADS, Truth};
@@ -183,9 +183,9 @@ pub fn main(words: &[String]) -> ! {
         under.begin();
     }
     // No perf map, and nothing but the log: each publisher has tests of its own.
-    let builder = Scribe::builder().no_perf_map();
+    let builder = Scribe::builder().perf_map(Mode::Off);
     let scribe = match folder {
-        Some(folder) => builder.jitdump_in(folder).build(),
+        Some(folder) => builder.jitdump(Mode::On).dir(folder).build(),
         None => builder.build(),
     };
     if late {

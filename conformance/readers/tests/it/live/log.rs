@@ -58,7 +58,7 @@ fn the_go_reader_reads_a_live_log_as_the_command_does() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let go = codelog(dir.path());
     let pid = std::process::id().to_string();
-    let scribe = Scribe::builder().with_bytes().limit(4 << 20).build();
+    let scribe = Scribe::builder().bytes().limit(4 << 20).build();
 
     // All that can be known of a code, some of which are gone.
     let mut codes: Vec<LoadedCode> = (0..500).map(|number| announce(&scribe, number)).collect();

@@ -61,9 +61,9 @@ static size_t compile(unsigned char *room, int n)
 /* rbp (6) lies at CFA - 16 from the push to the pop. */
 static const jitscribe_saved saved[] = {{.reg = 6, .offset = -16}};
 static const jitscribe_row rows[] = {
-    {.offset = AFTER_PUSH, .cfa_reg = 7, .cfa_offset = 16, .saved = saved, .saved_count = 1},
-    {.offset = AFTER_MOVE, .cfa_reg = 6, .cfa_offset = 16, .saved = saved, .saved_count = 1},
-    {.offset = AFTER_POP, .cfa_reg = 7, .cfa_offset = 8},
+    {.offset = AFTER_PUSH, .cfa_register = 7, .cfa_offset = 16, .saved = saved, .saved_count = 1},
+    {.offset = AFTER_MOVE, .cfa_register = 6, .cfa_offset = 16, .saved = saved, .saved_count = 1},
+    {.offset = AFTER_POP, .cfa_register = 7, .cfa_offset = 8},
 };
 
 #elif defined(__aarch64__)
@@ -82,9 +82,9 @@ static size_t compile(unsigned char *room, int n)
 
 static const jitscribe_saved saved[] = {{.reg = 29, .offset = -16}, {.reg = 30, .offset = -8}};
 static const jitscribe_row rows[] = {
-    {.offset = AFTER_PUSH, .cfa_reg = 31, .cfa_offset = 16, .saved = saved, .saved_count = 2},
-    {.offset = AFTER_MOVE, .cfa_reg = 29, .cfa_offset = 16, .saved = saved, .saved_count = 2},
-    {.offset = AFTER_POP, .cfa_reg = 31, .cfa_offset = 0},
+    {.offset = AFTER_PUSH, .cfa_register = 31, .cfa_offset = 16, .saved = saved, .saved_count = 2},
+    {.offset = AFTER_MOVE, .cfa_register = 29, .cfa_offset = 16, .saved = saved, .saved_count = 2},
+    {.offset = AFTER_POP, .cfa_register = 31, .cfa_offset = 0},
 };
 
 #else

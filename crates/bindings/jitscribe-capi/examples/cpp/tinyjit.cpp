@@ -88,7 +88,7 @@ int main(int argc, char **)
         std::fprintf(stderr, "tinyjit: %.*s\n", static_cast<int>(text.size()), text.data());
     };
     const auto scribe = jitscribe::scribe::open(
-        jitscribe::settings().add(JITSCRIBE_FLAG_ENVIRONMENT).on_notice(notice));
+        jitscribe::settings().add(JITSCRIBE_FLAG_ENVIRONMENT).notice(notice));
 
     std::map<int, function> cache;
     int sum = 0;

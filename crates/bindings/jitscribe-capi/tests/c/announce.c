@@ -15,7 +15,7 @@ static unsigned char code_bytes[64] = {0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3};
 static unsigned replays;
 
 static const jitscribe_str files[] = {
-    JITSCRIBE_STR("/src/one.lang"),
+    JITSCRIBE_STR_INIT("/src/one.lang"),
     {.data = "/src/zwei.lang", .size = JITSCRIBE_NUL_TERMINATED},
 };
 static const jitscribe_line lines[] = {
@@ -27,15 +27,15 @@ static const jitscribe_line ir_lines[] = {{.offset = 2, .line = 3, .file = 1}};
 static const jitscribe_range outer_ranges[] = {{.start = 0, .end = 20}};
 static const jitscribe_range inner_ranges[] = {{.start = 2, .end = 5}, {.start = 8, .end = 12}};
 static const jitscribe_inlined inlined[] = {
-    {.name = JITSCRIBE_STR("outer"), .parent = JITSCRIBE_NO_PARENT, .file = 0, .line = 7, .column = 4,
+    {.name = JITSCRIBE_STR_INIT("outer"), .parent = JITSCRIBE_NO_PARENT, .file = 0, .line = 7, .column = 4,
      .ranges = outer_ranges, .range_count = 1},
-    {.name = JITSCRIBE_STR("inner"), .parent = 0, .file = 1, .line = 9,
+    {.name = JITSCRIBE_STR_INIT("inner"), .parent = 0, .file = 1, .line = 9,
      .ranges = inner_ranges, .range_count = 2},
 };
 static const jitscribe_saved saved[] = {{.reg = 6, .offset = -16}};
 static const jitscribe_row rows[] = {
-    {.offset = 4, .cfa_reg = 7, .cfa_offset = 16, .saved = saved, .saved_count = 1},
-    {.offset = 8, .cfa_reg = 6, .cfa_offset = 16, .saved = saved, .saved_count = 1},
+    {.offset = 4, .cfa_register = 7, .cfa_offset = 16, .saved = saved, .saved_count = 1},
+    {.offset = 8, .cfa_register = 6, .cfa_offset = 16, .saved = saved, .saved_count = 1},
 };
 
 static void announce(const jitscribe_scribe *scribe)

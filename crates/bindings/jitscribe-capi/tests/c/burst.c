@@ -1,7 +1,7 @@
 /*
  * Announces COUNT codes in a burst, and prints how many of them were not shown to debuggers at once.
  *
- *     JITSCRIBE=gdb-each burst COUNT
+ *     JITSCRIBE=gdb,gdb-synchronous burst COUNT
  */
 #define _GNU_SOURCE
 #include <jitscribe.h>
@@ -17,8 +17,7 @@ __attribute__((noinline)) static void finished(void)
 int main(int argc, char **argv)
 {
     MUST(argc == 2);
-    const jitscribe_scribe *scribe;
-    OK(jitscribe_global(&scribe));
+    const jitscribe_scribe *scribe = jitscribe_global();
     int count = atoi(argv[1]), late = 0;
     for (int number = 0; number < count; number++) {
         char name[32];

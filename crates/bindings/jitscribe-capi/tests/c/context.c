@@ -90,9 +90,10 @@ static int contexts(void)
     return count;
 }
 
-static const jitscribe_scribe *opens(uint32_t flags)
+static const jitscribe_scribe *opens(uint32_t process_context)
 {
-    const jitscribe_settings settings = {.struct_size = sizeof settings, .flags = flags, .limit = 1 << 20};
+    const jitscribe_settings settings = {
+        .struct_size = sizeof settings, .process_context = process_context, .limit = 1 << 20};
     const jitscribe_scribe *scribe;
     OK(jitscribe_open(&settings, &scribe));
     return scribe;
@@ -105,8 +106,7 @@ int main(int count, char **words)
     OK(jitscribe_code_context(NULL, 0, &length));
     MUST(length == 0);
     if (!strcmp(words[1], "ours")) {
-        const jitscribe_scribe *scribe;
-        OK(jitscribe_global(&scribe));
+        jitscribe_global();
         OK(jitscribe_code_context(NULL, 0, &length));
         MUST(length > 0);
         /* The entries are written whole or not at all. */
@@ -114,14 +114,14 @@ int main(int count, char **words)
         OK(jitscribe_code_context(&entry, 1, &length));
         MUST(entry == '?');
         ready();
-        opens(0);
+        opens(JITSCRIBE_MODE_AUTO);
     } else if (!strcmp(words[1], "first")) {
         sdk_publishes();
-        opens(JITSCRIBE_FLAG_PROCESS_CONTEXT);
+        opens(JITSCRIBE_MODE_ON);
         ready();
         sdk_publishes();
     } else {
-        const jitscribe_scribe *scribe = opens(JITSCRIBE_FLAG_PROCESS_CONTEXT);
+        const jitscribe_scribe *scribe = opens(JITSCRIBE_MODE_ON);
         ready();
         sdk_publishes();
         MUST(contexts() == 2);

@@ -6,7 +6,7 @@
  * The argument is what this program's own SIGSEGV handler does.
  */
 #define _GNU_SOURCE
-#include <jitscribe.h>
+#include <jitscribe/crash.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void goes_on(int number, siginfo_t *info, void *context)
 
 static void asks(int number)
 {
-    MUST(jitscribe_show_before_crash(scribe));
+    MUST(jitscribe_show_to_debuggers(scribe));
     look();
     signal(number, SIG_DFL);
 }
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     }
     const jitscribe_settings settings = {
         .struct_size = sizeof settings,
-        .flags = JITSCRIBE_FLAG_SHOW_ON_CRASH,
+        .flags = JITSCRIBE_FLAG_GDB_ON_CRASH,
     };
     OK(jitscribe_open(&settings, &scribe));
     if (strcmp(argv[1], "asks") == 0) {
@@ -94,8 +94,8 @@ int main(int argc, char **argv)
     const jitscribe_str file = JITSCRIBE_STR("crash.tiny");
     const jitscribe_saved saved[] = {{.reg = 6, .offset = -16}};
     const jitscribe_row outer_rows[] = {
-        {.offset = 1, .cfa_reg = 7, .cfa_offset = 16, .saved = saved, .saved_count = 1},
-        {.offset = 12, .cfa_reg = 7, .cfa_offset = 8},
+        {.offset = 1, .cfa_register = 7, .cfa_offset = 16, .saved = saved, .saved_count = 1},
+        {.offset = 12, .cfa_register = 7, .cfa_offset = 8},
     };
     const jitscribe_line outer_lines[] = {{.offset = 0, .line = 1}, {.offset = 6, .line = 2}, {.offset = 11, .line = 3}};
     const jitscribe_code outer = {
@@ -111,8 +111,8 @@ int main(int argc, char **argv)
     };
     /* It clobbers rbp, which nothing needs after the crash. */
     const jitscribe_row fault_rows[] = {
-        {.offset = 4, .cfa_reg = 7, .cfa_offset = 16},
-        {.offset = 25, .cfa_reg = 7, .cfa_offset = 8},
+        {.offset = 4, .cfa_register = 7, .cfa_offset = 16},
+        {.offset = 25, .cfa_register = 7, .cfa_offset = 8},
     };
     const jitscribe_line fault_lines[] = {{.offset = 0, .line = 5}, {.offset = 11, .line = 6}, {.offset = 21, .line = 7}};
     const jitscribe_code fault = {

@@ -71,7 +71,7 @@ static void child(void)
 int main(int argc, char **argv)
 {
     MUST(argc == 2);
-    OK(jitscribe_global(&scribe));
+    scribe = jitscribe_global();
     room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(room != MAP_FAILED);
     for (int place = 0; place < 16; place++) {

@@ -108,8 +108,7 @@ static void call(code callee)
 
 static void announce(const jitscribe_code *it)
 {
-    const jitscribe_scribe *scribe;
-    OK(jitscribe_global(&scribe));
+    const jitscribe_scribe *scribe = jitscribe_global();
     OK(jitscribe_load(scribe, it, NULL));
 }
 #endif

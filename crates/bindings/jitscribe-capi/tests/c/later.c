@@ -15,7 +15,7 @@ int main(void)
 {
     const jitscribe_settings settings = {
         .struct_size = sizeof settings,
-        .flags = JITSCRIBE_FLAG_WATCH,
+        .flags = JITSCRIBE_FLAG_CONTROL_THREAD,
     };
     const jitscribe_scribe *scribe;
     OK(jitscribe_open(&settings, &scribe));

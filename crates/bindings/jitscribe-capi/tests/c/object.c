@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <jitscribe.h>
+#include <jitscribe/objects.h>
 #include <stdio.h>
 #include <string.h>
 

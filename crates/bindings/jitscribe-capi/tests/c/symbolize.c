@@ -7,7 +7,7 @@
  *     symbolize cost      prints what a lookup among 20,000 codes takes, in nanoseconds
  */
 #define _GNU_SOURCE
-#include <jitscribe.h>
+#include <jitscribe/crash.h>
 
 #include <errno.h>
 #include <pthread.h>

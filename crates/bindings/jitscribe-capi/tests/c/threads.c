@@ -1,7 +1,7 @@
 /*
  * Four threads announce code, and read what the library gives them: handles, notices, and what a code is called.
  */
-#include <jitscribe.h>
+#include <jitscribe/crash.h>
 
 #include <pthread.h>
 #include <string.h>
@@ -55,7 +55,7 @@ int main(void)
 {
     const jitscribe_settings settings = {
         .struct_size = sizeof settings,
-        .flags = JITSCRIBE_FLAG_ENVIRONMENT | JITSCRIBE_FLAG_WATCH,
+        .flags = JITSCRIBE_FLAG_ENVIRONMENT | JITSCRIBE_FLAG_CONTROL_THREAD,
         .notice = heard,
     };
     OK(jitscribe_open(&settings, &scribe));

@@ -4,7 +4,8 @@
 //
 // The code is in memory of its own, is registered with unwinders there, or is in an arena whose file is in the directory. It has no
 // frame pointer. The stack is main, native_bottom, jit::caller, native_top.
-#include <jitscribe.hpp>
+#include <jitscribe/arena.hpp>
+#include <jitscribe/crash.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -35,8 +36,8 @@ static const unsigned char caller[] = {0x53, 0x55, 0x48, 0x83, 0xec, 0x08, 0x31,
 static const jitscribe::saved rbx[] = {{-16, 3, 0}};
 static const jitscribe::saved both[] = {{-16, 3, 0}, {-24, 6, 0}};
 static const jitscribe::row rows[] = {
-    {1, 16, 7, 0, 1, rbx},   {2, 24, 7, 0, 2, both}, {6, 32, 7, 0, 2, both},
-    {14, 24, 7, 0, 2, both}, {15, 16, 7, 0, 1, rbx}, {16, 8, 7, 0, 0, nullptr},
+    {1, 7, 0, 16, 1, rbx},   {2, 7, 0, 24, 2, both}, {6, 7, 0, 32, 2, both},
+    {14, 7, 0, 24, 2, both}, {15, 7, 0, 16, 1, rbx}, {16, 7, 0, 8, 0, nullptr},
 };
 
 static std::string way;
@@ -60,7 +61,7 @@ static void symbolize()
         [](_Unwind_Context *context, void *) {
             char buffer[256];
             const std::uint64_t pc = _Unwind_GetIP(context) - 1;
-            const auto found = to.symbolize(pc, buffer, sizeof buffer);
+            const auto found = jitscribe::symbolize(to, pc, buffer, sizeof buffer);
             Dl_info info{};
             const bool is_native = dladdr(reinterpret_cast<void *>(pc), &info) != 0 && info.dli_sname;
             std::printf("%s\n", found ? std::string(found->name).c_str() : is_native ? info.dli_sname : "?");
@@ -146,7 +147,7 @@ int main(int count, char **words)
     const std::string place = words[2];
     jitscribe::settings settings;
     if (place == "unwinders") {
-        settings.add(JITSCRIBE_FLAG_UNWINDERS);
+        settings.unwinders(JITSCRIBE_MODE_ON);
     }
     to = jitscribe::scribe::open(settings);
     jitscribe::allocation allocated;

@@ -1,5 +1,7 @@
 // The C++ wrapper: ownership, and that all of its settings reach C.
-#include <jitscribe.hpp>
+#include <jitscribe/arena.hpp>
+#include <jitscribe/crash.hpp>
+#include <jitscribe/objects.hpp>
 
 #include <array>
 #include <cstring>
@@ -56,7 +58,7 @@ static void ownership(scribe to)
 static void inputs(scribe to)
 {
     const jitscribe::saved saved[] = {{-16, 6, 0}};
-    const jitscribe::row rows[] = {{4, 16, 7, 0, 1, saved}};
+    const jitscribe::row rows[] = {{4, 7, 0, 16, 1, saved}};
     const jitscribe::range ranges[] = {{0, 4}};
     const std::array<jitscribe::inlined, 1> calls = {
         {{jitscribe::text("callee"), JITSCRIBE_NO_PARENT, 0, 1, 2, ranges, 1}}};
@@ -117,7 +119,7 @@ static void callbacks()
     };
     static auto replay = [](scribe to) { load(to, 0x1000).keep(); };
     scribe made = scribe::open(
-        jitscribe::settings().dump("/proc/self/none").limit(1 << 20).on_notice(notice).replay(replay));
+        jitscribe::settings().jitdump(JITSCRIBE_MODE_ON).dir("/proc/self/none").limit(1 << 20).notice(notice).replay(replay));
     MUST(times > 0 && made.raw() != nullptr);
 }
 
@@ -127,19 +129,19 @@ static void symbols(scribe to)
     const jitscribe::line lines[] = {{0, 3, 4, 0}};
     loaded_code loaded = to.load(jitscribe::code(code).name("named").file("f.lang").lines(lines));
     char buffer[64];
-    const auto found = to.symbolize(0x500f, buffer, sizeof buffer);
+    const auto found = jitscribe::symbolize(to, 0x500f, buffer, sizeof buffer);
     MUST(found && found->name == "named" && found->file == "f.lang");
     MUST(found->line == 3 && found->column == 4 && found->function_count == 1 && !found->is_cut);
     MUST(found->address == 0x5000 && found->size == 16);
-    MUST(!to.symbolize(0x500f, buffer, sizeof buffer, 1) && !to.symbolize(0x5010, nullptr, 0));
-    MUST(!scribe().symbolize(0x500f, buffer, sizeof buffer));
+    MUST(!jitscribe::symbolize(to, 0x500f, buffer, sizeof buffer, 1) && !jitscribe::symbolize(to, 0x5010, nullptr, 0));
+    MUST(!jitscribe::symbolize(scribe(), 0x500f, buffer, sizeof buffer));
     static char stream[4096];
     const std::uint64_t word[] = {0x5008};
-    const std::size_t size = to.crash_stream({}, word, stream, sizeof stream);
+    const std::size_t size = jitscribe::crash_stream(to, {}, word, stream, sizeof stream);
     MUST(size > 80 && std::string_view(stream, size).find("named") != std::string_view::npos);
-    MUST(scribe().crash_stream({}, word, stream, sizeof stream) == 0);
+    MUST(jitscribe::crash_stream(scribe(), {}, word, stream, sizeof stream) == 0);
     loaded.unload();
-    MUST(!to.symbolize(0x500f, buffer, sizeof buffer));
+    MUST(!jitscribe::symbolize(to, 0x500f, buffer, sizeof buffer));
 }
 
 int main()

@@ -1,4 +1,4 @@
-//! The flag that keeps VTune's collector out of the process.
+//! The mode that keeps VTune's collector out of the process.
 #![cfg(unix)]
 #![allow(unsafe_code, clippy::print_stdout)]
 
@@ -6,10 +6,10 @@ use std::ffi::{CStr, c_char, c_void};
 use std::process::Command;
 use std::ptr::null_mut;
 
-use jitscribe_capi::{Flag, Settings, Str, Subject, jitscribe_open};
+use jitscribe_capi::{Mode, Settings, Str, Subject, jitscribe_open};
 
-/// The flags of the scribe that [`role`] opens.
-const FLAGS: &str = "TEST_FLAGS";
+/// The mode for VTune of the scribe that [`role`] opens.
+const MODE: &str = "TEST_MODE";
 
 unsafe extern "C" fn print(_: *mut c_void, subject: u32, text: *const c_char) {
     // SAFETY: by the header, the text ends with a NUL, and is valid during the call.
@@ -21,13 +21,24 @@ unsafe extern "C" fn print(_: *mut c_void, subject: u32, text: *const c_char) {
 #[test]
 #[ignore = "run by the other test"]
 fn role() {
-    let Ok(flags) = std::env::var(FLAGS) else { return };
+    let Ok(mode) = std::env::var(MODE) else { return };
+    let empty = Str { data: null_mut(), size: 0 };
     let settings = Settings {
         struct_size: size_of::<Settings>(),
-        flags: flags.parse().unwrap(),
-        reserved: 0,
+        flags: 0,
+        perf_map: 0,
+        jitdump: 0,
+        gdb: 0,
+        unwinders: 0,
+        valgrind: 0,
+        vtune: mode.parse().unwrap(),
+        process_context: 0,
         limit: 0,
-        dump_dir: Str { data: null_mut(), size: 0 },
+        dir: empty,
+        perf_map_dir: empty,
+        vtune_module: empty,
+        service_name: empty,
+        words: empty,
         replay: None,
         replay_data: null_mut(),
         notice: Some(print),
@@ -40,12 +51,12 @@ fn role() {
 }
 
 #[test]
-fn a_flag_keeps_the_collector_out() {
-    let said = |flags: u32| {
+fn off_keeps_the_collector_out() {
+    let said = |mode: Mode| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args(["--exact", "vtune::role", "--ignored", "--nocapture"])
-            .env(FLAGS, flags.to_string());
+            .env(MODE, (mode as u32).to_string());
         for variable in ["INTEL_JIT_PROFILER64", "INTEL_JIT_PROFILER32"] {
             command.env(variable, "/nowhere/collector.so");
         }
@@ -54,7 +65,7 @@ fn a_flag_keeps_the_collector_out() {
         String::from_utf8(output.stdout).unwrap()
     };
     let notice = format!("notice {}: VTune is passed no code", Subject::Vtune as u32);
-    assert!(said(0).contains(&notice), "{}", said(0));
-    let without = said(Flag::NoVtune as u32);
+    assert!(said(Mode::Auto).contains(&notice), "{}", said(Mode::Auto));
+    let without = said(Mode::Off);
     assert!(!without.contains("notice"), "{without}");
 }

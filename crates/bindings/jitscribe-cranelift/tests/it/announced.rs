@@ -98,7 +98,7 @@ fn read<R>(scribe: Scribe, look: impl FnOnce(&CodeLoad<'_>) -> R) -> R {
 
 #[test]
 fn a_function_of_cranelift_jit() {
-    let scribe = Scribe::builder().with_bytes().build();
+    let scribe = Scribe::builder().bytes().build();
     let mut module = module();
     let mut context = module.make_context();
     build(&module, &mut context.func);

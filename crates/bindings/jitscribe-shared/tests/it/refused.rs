@@ -42,7 +42,7 @@ fn a_host_without_memory_lives_and_is_told() {
     let mut died = Vec::new();
     for what in ["open", "load", "unwind", "moved", "unload", "fork", "thread"] {
         for settings in
-            ["log", "bytes", "unwinders,bytes", "perf-map", "gdb", "gdb-each", "jitdump"]
+            ["log", "bytes", "unwinders,bytes", "perf-map", "gdb", "gdb,gdb-synchronous", "jitdump"]
         {
             let mut command = Command::new(&program);
             command.arg(what).env("JITSCRIBE", settings).env("JITSCRIBE_DIR", dir.path());

@@ -61,7 +61,7 @@ fn all_code_is_told_of_that_wasmtime_s_perf_map_has() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn all_code_sets_up_a_frame_pointer() {
-    let scribe = Scribe::builder().with_bytes().build();
+    let scribe = Scribe::builder().bytes().build();
     let module = Module::new(&Engine::default(), MODULE).unwrap();
     let _announced = announce(scribe, &module, &Options::new());
     let snapshot = snapshot(scribe);
@@ -97,7 +97,7 @@ fn dropping_it_says_that_the_code_is_gone() {
 #[test]
 fn nothing_is_announced_to_a_scribe_that_is_off() {
     let module = Module::new(&Engine::default(), MODULE).unwrap();
-    for scribe in [Scribe::off(), Scribe::builder().start_disabled().build()] {
+    for scribe in [Scribe::off(), Scribe::builder().off().build()] {
         assert_eq!(announce(scribe, &module, &Options::new()).count(), 0);
     }
 }

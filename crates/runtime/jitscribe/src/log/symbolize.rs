@@ -3,7 +3,7 @@
 use super::Log;
 use super::description::Field;
 use super::lookup::LogView;
-use crate::symbol::Symbol;
+use crate::crash::Symbol;
 
 /// How often a code is looked up in whose chunk space is reused while it is read. Another thread that announces small codes without a pause disturbs
 /// one of a hundred lookups, and more on a busy machine; a lookup takes some microseconds.

@@ -122,13 +122,16 @@ impl Publisher for Gdb {
         control::GDB
     }
 
-    /// False if an allocation failed, now or before.
+    /// False if it is off, or if an allocation failed, now or before.
     fn start(&self, host: &'static Host, log: &Log) -> bool {
+        if !host.settings.gdb {
+            return false;
+        }
         if let Some(interface) = self.interface.get() {
             return !interface.is_off();
         }
         let options = Options::default();
-        let options = if host.settings.gdb_each { options.each() } else { options };
+        let options = if host.settings.gdb_synchronous { options.each() } else { options };
         let Ok(new) = publish_gdb::Gdb::create(target(), options) else {
             self.is_refused.store(true, Relaxed);
             return false;

@@ -115,14 +115,14 @@ impl Publisher for TraceEvents {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Code, Scribe};
+    use crate::{Code, Mode, Scribe};
 
     #[test]
     fn each_load_move_and_unload_is_an_event() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.json");
         super::NEXT.set(Some(std::fs::File::create(&path).unwrap()));
-        let scribe = Scribe::builder().no_gdb().no_valgrind().build();
+        let scribe = Scribe::builder().gdb(Mode::Off).valgrind(Mode::Off).build();
         let mut code = scribe.load(&Code::at(0x1000, 16).named("say \"hi\""));
         code.moved_to_address(0x2000);
         drop(code);

@@ -68,7 +68,7 @@ fn expected(address: u64) -> Vec<(u64, Vec<u8>, u32, u32)> {
 
 #[test]
 fn a_code_with_bytes_is_a_standard_record() {
-    let scribe = Scribe::builder().with_bytes().build();
+    let scribe = Scribe::builder().bytes().build();
     let memory: Vec<u8> = (0..77).collect();
     let rows = [Row::new(4, 7, 16), Row::new(68, 7, 8)];
     let code = Code::new(&memory).named("f").lines(&LINES).unwind(Unwind::Rows(&rows));
@@ -125,7 +125,7 @@ fn unloads_and_moves_are_recorded() {
 
 #[test]
 fn a_stale_handle_does_nothing() {
-    let scribe = Scribe::builder().limit(2 << 20).with_bytes().build();
+    let scribe = Scribe::builder().limit(2 << 20).bytes().build();
     // Bytes that look like handles' places from within.
     let memory: Vec<u8> = (0..400_u32).flat_map(u32::to_ne_bytes).collect();
     let code = Code::new(&memory).named("code");
@@ -206,7 +206,7 @@ fn a_full_log_counts_the_codes_that_are_left_out() {
     let heard = notices.clone();
     let scribe = Scribe::builder()
         .limit(200 << 10)
-        .on_notice(move |notice| heard.lock().unwrap().push(notice.to_string()))
+        .notice(move |notice| heard.lock().unwrap().push(notice.to_string()))
         .build();
     let kept: Vec<_> =
         (0..10_000).map(|n| scribe.load(&Code::at(0x1000 + n, 1).named("alive"))).collect();
@@ -228,7 +228,7 @@ fn a_full_log_counts_the_codes_that_are_left_out() {
 
 #[test]
 fn code_larger_than_a_chunk_is_written_and_its_space_reused() {
-    let scribe = Scribe::builder().limit(2 << 20).with_bytes().build();
+    let scribe = Scribe::builder().limit(2 << 20).bytes().build();
     let memory: Vec<u8> = (0..300_000_u32).map(|n| n as u8).collect();
     for round in 0..50_u8 {
         let small = scribe.load(&Code::at(0x1000, 1).named("small"));
@@ -246,7 +246,7 @@ fn code_larger_than_a_chunk_is_written_and_its_space_reused() {
 
 #[test]
 fn every_prefix_of_a_log_is_a_dump() {
-    let scribe = Scribe::builder().with_bytes().build();
+    let scribe = Scribe::builder().bytes().build();
     let memory = [7_u8; 30];
     for n in 0..20 {
         scribe.load(&Code::new(&memory).named(&format!("f{n}")).lines(&LINES)).leak();

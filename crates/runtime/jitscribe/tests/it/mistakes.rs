@@ -9,7 +9,7 @@ use jitscribe::{Builder, Code, Line, Row, Scribe, Subject, Unwind};
 fn said(builder: Builder, codes: &[Code<'_>]) -> Vec<String> {
     let notices = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&notices);
-    let builder = builder.on_notice(move |notice| {
+    let builder = builder.notice(move |notice| {
         if notice.subject() == Subject::Description {
             listener.lock().unwrap().push(notice.to_string());
         }

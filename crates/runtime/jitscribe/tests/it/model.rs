@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{assert_valid, builder, codes, living, raw, snapshot};
-use jitscribe::{Code, Line, LoadedCode, Scribe};
+use jitscribe::{Code, Line, LoadedCode, Mode, Scribe};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -217,7 +217,7 @@ fn a_fragmented_log_leaves_out_larger_codes_only() {
 #[test]
 fn numbers_that_are_no_handles_are_stale() {
     let folder = tempfile::tempdir().unwrap();
-    for builder in [Scribe::builder(), Scribe::builder().jitdump_in(folder.path())] {
+    for builder in [Scribe::builder(), Scribe::builder().jitdump(Mode::On).dir(folder.path())] {
         let scribe = builder.build();
         let raw = scribe.load(&Code::at(0x1000, 16).named("f")).into_raw();
         let (position, index) = (raw >> 32, raw & 0xffff_ffff);

@@ -6,7 +6,8 @@ use std::ffi::{CStr, CString, c_void};
 use std::path::Path;
 
 use crate::caller::{CALLER, Caller, ROWS};
-use jitscribe::{Code, Line, LoadedCode, ObjectError, ObjectFormat, Scribe, Unwind};
+use jitscribe::objects::{self, ObjectError, ObjectFormat};
+use jitscribe::{Code, Line, LoadedCode, Scribe, Unwind};
 
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live;
@@ -117,7 +118,7 @@ fn loaded_functions_call_each_other() {
     let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
     let (memory, announced, expected) = announce(scribe);
-    let written = scribe.write_object(ObjectFormat::Elf, &path).unwrap();
+    let written = objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
     assert_eq!((written.symbols, written.exported), (1000, 1000));
     assert_eq!((written.unwind.fdes, written.unwind.malformed), (1000, 0));
     // What it was made of is gone.
@@ -150,7 +151,7 @@ fn dlsym_finds_the_newest_live_code_of_a_name() {
     // In the space of the first, and so before the others by address.
     memory.used = 0;
     let newest = scribe.load(&Code::new(memory.place(&number(5))).named("g"));
-    let written = scribe.write_object(ObjectFormat::Elf, &path).unwrap();
+    let written = objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
     assert_eq!((written.symbols, written.exported), (3, 1));
     let object = Loaded::new(&path);
     assert_eq!(call(object.find("g").unwrap(), 0), 5);
@@ -162,10 +163,10 @@ fn dlsym_finds_the_newest_live_code_of_a_name() {
 fn existing_files_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let scribe = Scribe::builder().build();
-    let write = |name: &str| scribe.write_object(ObjectFormat::Elf, folder.path().join(name));
+    let write = |name: &str| objects::write(&scribe, ObjectFormat::Elf, folder.path().join(name));
     assert!(matches!(write("nothing.so"), Err(ObjectError::Nothing)));
     assert!(matches!(
-        Scribe::off().write_object(ObjectFormat::Elf, "/nowhere"),
+        objects::write(&Scribe::off(), ObjectFormat::Elf, "/nowhere"),
         Err(ObjectError::Nothing)
     ));
     let code = scribe.load(&Code::new(Memory::new().place(&[0xc3])).named("f"));
@@ -195,7 +196,7 @@ fn unmapped_code_is_left_out() {
     // SAFETY: there is nothing in it.
     unsafe { libc::munmap(memory.base.cast(), SIZE) };
     let code = scribe.load(&Code::at(memory.base as u64, 16).named("f"));
-    let written = scribe.write_object(ObjectFormat::Elf, &path).unwrap();
+    let written = objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
     assert_eq!((written.symbols, written.exported), (1, 0));
     Loaded::new(&path);
     drop(code);
@@ -215,7 +216,7 @@ fn a_panic_and_a_backtrace_pass_through_loaded_code() {
     let code = Memory::new().place(&CALLER);
     let code = scribe
         .load(&Code::new(code).named("jitted_caller").lines(&lines).unwind(Unwind::Rows(&ROWS)));
-    scribe.write_object(ObjectFormat::Elf, &path).unwrap();
+    objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
     drop(code);
 
     let found = Loaded::new(&path).find("jitted_caller").unwrap();

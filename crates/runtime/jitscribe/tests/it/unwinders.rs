@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::caller::{CALLER, Caller, ROWS};
-use jitscribe::{Code, LoadedCode, Scribe, Unwind};
+use jitscribe::{Code, LoadedCode, Mode, Scribe, Unwind, arena};
 
 extern "C-unwind" fn throw(_: usize, number: usize) {
     std::panic::resume_unwind(Box::new(number));
@@ -25,7 +25,7 @@ fn load(scribe: &Scribe, address: u64) -> LoadedCode {
 
 #[test]
 fn code_in_private_memory() {
-    let scribe = Scribe::builder().unwinders().build();
+    let scribe = Scribe::builder().unwinders(Mode::On).build();
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: new memory.
@@ -54,8 +54,8 @@ fn code_in_private_memory() {
 #[test]
 fn code_in_an_arena_without_the_setting() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scribe = Scribe::builder().arena_in(folder.path()).build();
-    let arena = scribe.code_arena_with(|options| options.segment(1 << 20)).expect("an arena");
+    let scribe = Scribe::builder().dir(folder.path()).build();
+    let arena = arena::open_with(&scribe, |options| options.segment(1 << 20)).expect("an arena");
     assert!(arena.is_linked());
     let place = || {
         let mut draft = arena.allocate(CALLER.len(), 16).expect("room");
@@ -78,10 +78,10 @@ fn an_unavailable_arena_is_reported() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let hear = Arc::clone(&said);
     let scribe = Scribe::builder()
-        .arena_in("/nowhere/at/all")
-        .on_notice(move |notice| hear.lock().expect("a list").push(notice.to_string()))
+        .dir("/nowhere/at/all")
+        .notice(move |notice| hear.lock().expect("a list").push(notice.to_string()))
         .build();
-    assert!(scribe.code_arena().is_none());
+    assert!(arena::open(&scribe).is_none());
     let said = said.lock().expect("a list");
     assert!(said.iter().any(|text| text.contains("/nowhere/at/all")), "{said:?}");
 }

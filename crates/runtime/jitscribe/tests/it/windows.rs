@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use jitscribe::{Code, LoadedCode, Row, Scribe, Unwind};
+use jitscribe::{Code, LoadedCode, Mode, Row, Scribe, Unwind};
 use windows_sys::Win32::System::Diagnostics::Debug::RtlLookupFunctionEntry;
 use windows_sys::Win32::System::Memory::{
     MEM_COMMIT, MEM_RESERVE, PAGE_EXECUTE_READWRITE, VirtualAlloc,
@@ -64,7 +64,7 @@ fn passes(bytes: &[u8]) {
 
 #[test]
 fn unwinders_find_announced_code() {
-    let scribe = Scribe::builder().unwinders().build();
+    let scribe = Scribe::builder().unwinders(Mode::On).build();
     let page = page();
     let (one, other) = (&page[..15], &page[64..79]);
     let mut code = announce(scribe, one);
@@ -88,7 +88,7 @@ fn unwinders_find_nothing_without_the_setting() {
 /// Handles are places in the log, which has more in it than it began with.
 #[test]
 fn handles_distinguish_live_code_from_dead_code() {
-    let scribe = Scribe::builder().with_bytes().limit(4 << 20).build();
+    let scribe = Scribe::builder().bytes().limit(4 << 20).build();
     let memory = vec![0xcc_u8; 4096];
     let name = |number: usize| format!("function number {number}");
     let mut codes: Vec<LoadedCode> = Vec::new();
@@ -165,7 +165,7 @@ fn files_with(name: &[u8]) -> usize {
 
 #[test]
 fn debuggers_are_shown_live_code() {
-    let scribe = Scribe::builder().gdb_synchronous().build();
+    let scribe = Scribe::builder().gdb(Mode::On).gdb_synchronous().build();
     let page = page();
     let load = |name| scribe.load(&Code::new(&page[..15]).named(name).unwind(Unwind::Rows(&ROWS)));
     let code = load("shown_to_gdb");
@@ -182,7 +182,7 @@ fn unavailable_features_are_reported() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = said.clone();
     let listener = move |notice: &jitscribe::Notice| heard.lock().unwrap().push(notice.to_string());
-    let scribe = Scribe::builder().on_notice(listener).environment().build();
+    let scribe = Scribe::builder().notice(listener).environment().build();
     assert!(scribe.is_on() && scribe.dump_path().is_none());
     let said = said.lock().unwrap();
     assert_eq!(said.len(), 1, "{said:?}");

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex};
 
-use jitscribe::{Builder, Code, CodeContext, CodeLog, Scribe, Subject};
+use jitscribe::{Builder, Code, CodeContext, CodeLog, Mode, Scribe, Subject};
 use process_context::{
     Context, LARGEST_PAYLOAD, Mapping, Memory, Published, ReadError, Value, read,
 };
@@ -167,7 +167,7 @@ fn sorted(logs: impl IntoIterator<Item = CodeLog>) -> Vec<CodeLog> {
 
 fn with_context() -> Builder {
     // Different sizes, so that the kernel does not join the mappings in the list.
-    Scribe::builder().limit(1 << 20).process_context()
+    Scribe::builder().limit(1 << 20).process_context(Mode::On)
 }
 
 type Heard = Arc<Mutex<Vec<String>>>;
@@ -175,7 +175,7 @@ type Heard = Arc<Mutex<Vec<String>>>;
 fn listening(builder: Builder) -> (Builder, Heard) {
     let heard = Heard::default();
     let listener = heard.clone();
-    let builder = builder.on_notice(move |notice| {
+    let builder = builder.notice(move |notice| {
         if notice.subject() == Subject::ProcessContext {
             listener.lock().unwrap().push(notice.to_string());
         }
@@ -222,7 +222,7 @@ fn play_global() {
 
 fn plain() {
     // Off, unless requested.
-    for environment in [&[][..], &[("JITSCRIBE", "process-context,no-process-context")]] {
+    for environment in [&[][..], &[("JITSCRIBE", "process-context,process-context=off")]] {
         let told = Told::start("global", environment);
         assert_eq!(mappings(told.pid()), []);
         told.end();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use code_log::Source;
 use jitdump::{CodeEvent, Dump};
-use jitscribe::{Code, Scribe, Subject};
+use jitscribe::{Code, Mode, Scribe, Subject};
 use rustix::process::{Resource, getrlimit};
 
 use crate::Test;
@@ -178,7 +178,7 @@ fn close_and_announce(kind: &str, growth: &str, dir: &Path) {
         sys::forbid(&[libc::SYS_madvise], libc::EINVAL);
     }
     let builder = Scribe::builder().limit(16 << 20);
-    let builder = if kind == "file" { builder.jitdump_in(dir) } else { builder };
+    let builder = if kind == "file" { builder.jitdump(Mode::On).dir(dir) } else { builder };
     let (builder, heard) = listening(builder);
     let scribe = builder.build();
     let kept = heard.lock().unwrap().len();
@@ -295,12 +295,12 @@ extern "C" fn handler(_: libc::c_int) {
 static IN_CHILD: AtomicU64 = AtomicU64::new(0);
 
 fn announce_in_handlers(kind: &str, dir: &Path) {
-    let builder = Scribe::builder().limit(2 << 20).with_bytes();
+    let builder = Scribe::builder().limit(2 << 20).bytes();
     let builder = match kind {
         "log" | "fork" => builder,
-        "perf-map" => builder.perf_map_in(dir),
-        "gdb" => builder.gdb(),
-        "unwinders" => builder.unwinders(),
+        "perf-map" => builder.perf_map(Mode::On).perf_map_dir(dir),
+        "gdb" => builder.gdb(Mode::On),
+        "unwinders" => builder.unwinders(Mode::On),
         "lean" => Scribe::builder().limit(1 << 20),
         _ => panic!("{kind}"),
     };
@@ -339,7 +339,7 @@ fn signal_handlers() {
 /// The two are on one processor, where the ordinary thread runs while the other one sleeps, and is interrupted with what it
 /// holds.
 fn announce_in_real_time() {
-    SCRIBE.set(Scribe::builder().limit(1 << 20).with_bytes().build()).unwrap();
+    SCRIBE.set(Scribe::builder().limit(1 << 20).bytes().build()).unwrap();
     sys::stay_on_one_processor();
     let over = Arc::new(AtomicU64::new(0));
     let ends = over.clone();
@@ -371,7 +371,7 @@ fn faults(limit: &str) -> Option<i64> {
     let player = start(&["memcheck"]);
     command.args(["-q", "--tool=memcheck", "--leak-check=full"]);
     command.arg(player.get_program()).args(player.get_args());
-    command.env("JITSCRIBE", "log,no-valgrind").env("JITSCRIBE_LIMIT", limit);
+    command.env("JITSCRIBE", "log,valgrind=off").env("JITSCRIBE_LIMIT", limit);
     let child = command.spawn().ok()?;
     let (status, faults) = sys::faults_of(child);
     assert_eq!(status, 0, "{limit}");
@@ -387,7 +387,7 @@ fn memcheck() {
 
 fn dump_twice(dir: &Path) {
     let make = || {
-        let (builder, heard) = listening(Scribe::builder().jitdump_in(dir));
+        let (builder, heard) = listening(Scribe::builder().jitdump(Mode::On).dir(dir));
         let scribe = builder.build();
         assert!(heard.lock().unwrap().is_empty(), "{heard:?}");
         scribe
@@ -442,7 +442,7 @@ fn orphan() {
 
 /// The child's dump is not where its name would be, which is taken.
 fn grow_a_childs_dump(dir: &Path) {
-    let scribe = Scribe::builder().limit(16 << 20).jitdump_in(dir).build();
+    let scribe = Scribe::builder().limit(16 << 20).jitdump(Mode::On).dir(dir).build();
     assert_eq!(load(scribe, 100), 100);
     let Some(child) = sys::fork() else {
         let name = format!("jit-{}.dump", std::process::id());

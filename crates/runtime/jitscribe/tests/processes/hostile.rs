@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jitscribe::{Builder, Code, Scribe, Subject};
+use jitscribe::{Builder, Code, Mode, Scribe, Subject};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use test_privilege::{Privilege, have, unshare};
@@ -94,7 +94,7 @@ pub fn play(arguments: &[&str]) {
     let [scenario, dir] = arguments else { panic!("{arguments:?}") };
     let dir = PathBuf::from(dir);
     let dump = dir.join(format!("jit-{}.dump", std::process::id()));
-    let to_dir = || Scribe::builder().jitdump_in(dir.clone());
+    let to_dir = || Scribe::builder().jitdump(Mode::On).dir(dir.clone());
     // The fallback for a dump that cannot be created.
     let in_memory = |announced: Announced| {
         announced.heard(&[Subject::Log]);
@@ -163,7 +163,7 @@ pub fn play(arguments: &[&str]) {
         }
         "file-size-little" => {
             limit(Resource::Fsize, 300 << 10);
-            let announced = announce(Scribe::builder().with_bytes(), || ());
+            let announced = announce(Scribe::builder().bytes(), || ());
             announced.heard(&[Subject::Full]);
             announced.has_log();
             assert!((500..CODES).contains(&announced.written));

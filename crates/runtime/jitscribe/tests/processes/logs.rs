@@ -33,7 +33,7 @@ pub type Heard = Arc<Mutex<Vec<(Subject, String)>>>;
 pub fn listening(builder: Builder) -> (Builder, Heard) {
     let heard = Heard::default();
     let listener = heard.clone();
-    let builder = builder.on_notice(move |notice| {
+    let builder = builder.notice(move |notice| {
         listener.lock().unwrap().push((notice.subject(), notice.to_string()));
     });
     (builder, heard)

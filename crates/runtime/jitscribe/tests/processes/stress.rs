@@ -136,7 +136,7 @@ pub fn worker(arguments: &[&str]) {
     let roster = Roster(Shared::open(fd as i32, WORDS));
     let with_bytes = with_bytes != 0;
     let scribe = Scribe::builder().limit(limit as usize);
-    let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
+    let scribe = if with_bytes { scribe.bytes() } else { scribe }.build();
     let run = |thread: usize| {
         let mut hand = Hand::new(roster, scribe, thread, with_bytes);
         let mut random = Random(seed ^ (thread as u64 + 1) << 32 | 1);
@@ -237,7 +237,7 @@ fn late_child() {
     let roster = Roster(shared);
     for with_bytes in [false, true] {
         let scribe = Scribe::builder();
-        let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
+        let scribe = if with_bytes { scribe.bytes() } else { scribe }.build();
         let mut hand = Hand::new(roster, scribe, 0, with_bytes);
         let mut random = Random(4711);
         (0..1_000).for_each(|_| hand.act(random.next()));
@@ -299,7 +299,11 @@ fn copy_in_time() {
     let parent = own_log(scribe);
     let Some(pid) = sys::fork() else {
         load(OLD + 1).leak();
-        let own = File::open(format!("/proc/self/fd/{}", scribe.log_fd_number().unwrap())).unwrap();
+        let own = File::open(format!(
+            "/proc/self/fd/{}",
+            jitscribe::binding::log_fd_number(&scribe).unwrap()
+        ))
+        .unwrap();
         let (found, head) = alive(&own);
         let is_shared = found == [OLD + 1] && head.inherited.is_some();
         told.word(0).store(1, SeqCst);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use jitscribe::{Builder, Code, Inlined, Line, Scribe, Subject};
+use jitscribe::{Builder, Code, Inlined, Line, Mode, Scribe, Subject};
 use tempfile::TempDir;
 
 const ALL: [(&str, fn()); 8] = [
@@ -40,8 +40,8 @@ pub fn main() {
 }
 
 fn builder() -> Builder {
-    let builder = Scribe::builder().environment().no_gdb().no_valgrind();
-    builder.on_notice(|notice| {
+    let builder = Scribe::builder().environment().gdb(Mode::Off).valgrind(Mode::Off);
+    builder.notice(|notice| {
         let is_ours = notice.subject() == Subject::Vtune;
         println!("{}{notice}", if is_ours { "VTune: " } else { "" });
     })
@@ -102,7 +102,7 @@ fn play(role: &str) {
         "create" | "module" | "disabled" => {
             let builder = match role {
                 "module" => builder().vtune_module("my runtime"),
-                "disabled" => builder().start_disabled(),
+                "disabled" => builder().off(),
                 _ => builder(),
             };
             let scribe = builder.build();
@@ -234,12 +234,12 @@ fn fork() {
 }
 
 fn unwanted() {
-    for (role, words) in [("create", "no-vtune"), ("create", "off"), ("disabled", "")] {
+    for (role, words) in [("create", "vtune=off"), ("create", "off"), ("disabled", "")] {
         let ran = run(role, Some(&collector()), words);
         assert_eq!(ran.said, "not mapped\n", "{words}");
         assert_eq!(ran.told, [""; 0]);
     }
-    let ran = run("create", Some(&collector()), "no-vtune,vtune");
+    let ran = run("create", Some(&collector()), "vtune=off,vtune");
     assert_eq!((&*ran.said, ran.told.len()), ("mapped\n", 3));
 }
 

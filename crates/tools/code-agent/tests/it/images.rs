@@ -26,7 +26,7 @@ struct Scene {
 impl Scene {
     fn new(most: u64) -> Self {
         let mut this = Self {
-            scribe: Scribe::builder().with_bytes().build(),
+            scribe: Scribe::builder().bytes().build(),
             table: Processes::new(Limits::default()),
             folder: BTreeMap::new(),
             loaded: Vec::new(),

@@ -107,7 +107,7 @@ impl Debugger {
         }
         // Without the script, all code has to be registered before it runs.
         if !self.has_script && std::env::var_os("JITSCRIBE").is_none() {
-            self.command.env("JITSCRIBE", "gdb-each");
+            self.command.env("JITSCRIBE", "gdb,gdb-synchronous");
         }
         self.command.arg(last).args(script.unwrap_or_default()).args(words.iter().skip(behind));
         self.command

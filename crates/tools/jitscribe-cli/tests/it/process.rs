@@ -21,7 +21,7 @@ fn announcer() {
     let Ok(how) = std::env::var("ANNOUNCER") else { return };
     let mut builder = Scribe::builder().environment();
     if how == "watch" {
-        builder = builder.start_disabled().control_thread();
+        builder = builder.off().control_thread();
     }
     builder =
         builder.replay(|scribe| scribe.load(&Code::at(0xfeed_0000, 16).named("replayed")).leak());

@@ -191,7 +191,7 @@ fn nothing_is_registered_where_nobody_wants_it() {
         return;
     }
     let demo = Demo::new();
-    let ask = ["set environment JITSCRIBE no-gdb", "break baseline::fib", "run"];
+    let ask = ["set environment JITSCRIBE gdb=off", "break baseline::fib", "run"];
     let said = gdb(&demo.words(), &ask);
     assert!(said.all().contains("exited normally]"), "{}", said.all());
 }

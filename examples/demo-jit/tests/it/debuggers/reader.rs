@@ -73,8 +73,8 @@ fn the_reader_says_what_symbol_files_do() {
     let shown = in_the_tower("gdb", &[], &QUESTIONS);
     let reader = load_reader();
     // The first time, gdb has the log locator for a file without symbols.
-    let read = in_the_tower("no-gdb", &[&reader, "jit-reader-unload", &reader], &QUESTIONS);
-    let unread = in_the_tower("no-gdb", &[], &QUESTIONS);
+    let read = in_the_tower("gdb=off", &[&reader, "jit-reader-unload", &reader], &QUESTIONS);
+    let unread = in_the_tower("gdb=off", &[], &QUESTIONS);
     for part in ["stack", "frame", "line", "list", "assembly"] {
         assert_eq!(read.part(part), shown.part(part), "{part}");
         assert_ne!(unread.part(part), shown.part(part), "{part}");
@@ -101,7 +101,7 @@ fn code_that_came_later_is_unwound() {
         &words,
         &[
             &reader,
-            "set environment JITSCRIBE no-gdb",
+            "set environment JITSCRIBE gdb=off",
             "break demo_jit::native::code_of",
             "run",
             "ignore 1 10",
@@ -120,7 +120,7 @@ fn the_reader_reads_a_process_that_runs_and_its_core() {
     if !have(&[Privilege::Trace]) {
         return;
     }
-    let running = Running::start("no-gdb");
+    let running = Running::start("gdb=off");
     let core = running.demo.dir().join("core");
     let save = format!("generate-core-file {}", core.display());
     let reader = load_reader();
@@ -147,7 +147,7 @@ fn a_request_that_still_stands_does_not_silence_the_reader() {
     if !have(&[Privilege::Trace]) {
         return;
     }
-    let running = Running::start("no-gdb");
+    let running = Running::start("gdb=off");
     // It does nothing that it is asked for meanwhile.
     let stop = format!("kill -STOP {}", running.pid());
     let stopped = Command::new("sh").args(["-c", &stop]).status().expect("a shell");

@@ -163,7 +163,7 @@ private:
         }
         row made{};
         made.offset = static_cast<std::uint32_t>(state.getAddress() - start);
-        made.cfa_reg = static_cast<std::uint16_t>(cfa.getRegister());
+        made.cfa_register = static_cast<std::uint16_t>(cfa.getRegister());
         made.cfa_offset = cfa.getOffset();
         auto &saved_here = saved_.emplace_back();
         // Each register is looked up separately, so keep their number low.

@@ -7,10 +7,10 @@
 //
 //     auto &replay = *new jitscribe::llvm_replay;          // lives as long as the process
 //     const auto scribe = jitscribe::scribe::open(
-//         jitscribe::settings().add(JITSCRIBE_FLAG_OFF).add(JITSCRIBE_FLAG_WATCH).replay(replay));
+//         jitscribe::settings().add(JITSCRIBE_FLAG_OFF).add(JITSCRIBE_FLAG_CONTROL_THREAD).replay(replay));
 //     layer->addPlugin(std::make_unique<jitscribe::llvm_plugin>(scribe, "llvm", &replay));
 //
-// Without JITSCRIBE_FLAG_WATCH, the next object that is loaded, or scribe::poll, applies the request.
+// Without JITSCRIBE_FLAG_CONTROL_THREAD, the next object that is loaded, or scribe::poll, applies the request.
 #ifndef JITSCRIBE_LLVM_OBJECTS_HPP
 #define JITSCRIBE_LLVM_OBJECTS_HPP
 

@@ -49,7 +49,7 @@ fn stripped() -> PathBuf {
     library
 }
 
-/// With a slow debugger, each code of a burst is shown before its announcement returns if gdb-each is set, and not
+/// With a slow debugger, each code of a burst is shown before its announcement returns if gdb,gdb-synchronous is set, and not
 /// otherwise.
 #[test]
 fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
@@ -64,7 +64,7 @@ fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
         let (before, _) = said.split_once(" late\n").unwrap_or_else(|| panic!("{said}"));
         before.rsplit('\n').next().and_then(|count| count.parse().ok()).expect("a number")
     };
-    let (each, usual): (u32, u32) = (burst("gdb-each"), burst("gdb"));
+    let (each, usual): (u32, u32) = (burst("gdb,gdb-synchronous"), burst("gdb"));
     assert_eq!(each, 0);
     assert!(usual > 0, "{usual}");
 }

@@ -18,11 +18,16 @@ fn the_shared_library_has_its_soname_and_links() {
     assert_eq!(link("libjitscribe.so.0"), Path::new(&format!("libjitscribe.so.{VERSION}")));
 }
 
-/// What the header declares.
+/// What the headers declare.
 fn declared() -> Vec<String> {
-    let header = std::fs::read_to_string(prefix().join("include/jitscribe.h")).expect("a header");
-    let mut declared: Vec<_> = header
-        .lines()
+    let headers = ["jitscribe", "jitscribe/arena", "jitscribe/crash", "jitscribe/objects"];
+    let headers = headers.map(|name| {
+        let path = prefix().join("include").join(name).with_extension("h");
+        std::fs::read_to_string(path).expect("a header")
+    });
+    let mut declared: Vec<_> = headers
+        .iter()
+        .flat_map(|header| header.lines())
         .filter(|line| line.starts_with(|first: char| first.is_alphabetic()))
         .filter(|line| !line.starts_with("typedef"))
         .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
@@ -141,12 +146,18 @@ fn destdir_differs_from_the_prefix() {
     let mut expected = vec![
         "usr/include/jitscribe.h".to_owned(),
         "usr/include/jitscribe.hpp".to_owned(),
+        "usr/include/jitscribe/arena.h".to_owned(),
+        "usr/include/jitscribe/arena.hpp".to_owned(),
+        "usr/include/jitscribe/crash.h".to_owned(),
+        "usr/include/jitscribe/crash.hpp".to_owned(),
         "usr/include/jitscribe/llvm.hpp".to_owned(),
         "usr/include/jitscribe/llvm/debug_info.hpp".to_owned(),
         "usr/include/jitscribe/llvm/linked.hpp".to_owned(),
         "usr/include/jitscribe/llvm/objects.hpp".to_owned(),
         "usr/include/jitscribe/llvm_plugin.hpp".to_owned(),
         "usr/include/jitscribe/llvm_preload.cpp".to_owned(),
+        "usr/include/jitscribe/objects.h".to_owned(),
+        "usr/include/jitscribe/objects.hpp".to_owned(),
         format!("{lib}/cmake/jitscribe/jitscribe-config-version.cmake"),
         format!("{lib}/cmake/jitscribe/jitscribe-config.cmake"),
         format!("{lib}/libjitscribe.a"),

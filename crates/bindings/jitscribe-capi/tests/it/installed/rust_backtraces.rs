@@ -1,7 +1,7 @@
 //! A stack of Rust below jitted code, printed by another test that starts this program.
 #![allow(unsafe_code)]
 
-use jitscribe::{Code, Row, Scribe, Unwind};
+use jitscribe::{Code, Mode, Row, Scribe, Unwind, arena};
 
 /// Calls its first argument with both, in a frame without a frame pointer in which rbp is 0.
 const CALLER: [u8; 17] = [
@@ -27,9 +27,9 @@ fn native_bottom(caller: Caller) {
 #[ignore = "prints what the test of the table reads"]
 fn print() {
     let place = std::env::var("PLACE").expect("where the code is");
-    let builder = Scribe::builder().arena_in(std::env::var_os("FOLDER").expect("a folder"));
-    let scribe = if place == "unwinders" { builder.unwinders() } else { builder }.build();
-    let arena = (place == "arena").then(|| scribe.code_arena().expect("an arena"));
+    let builder = Scribe::builder().dir(std::env::var_os("FOLDER").expect("a folder"));
+    let scribe = if place == "unwinders" { builder.unwinders(Mode::On) } else { builder }.build();
+    let arena = (place == "arena").then(|| arena::open(&scribe).expect("an arena"));
     let allocated = arena.as_ref().map(|arena| {
         let mut draft = arena.allocate(CALLER.len(), 16).expect("space");
         draft.bytes_mut().copy_from_slice(&CALLER);

@@ -8,7 +8,7 @@ use jitscribe::{Builder, Scribe};
 
 /// A scribe whose log has the bytes of codes, or not.
 pub fn builder(with_bytes: bool) -> Builder {
-    if with_bytes { Scribe::builder().with_bytes() } else { Scribe::builder() }
+    if with_bytes { Scribe::builder().bytes() } else { Scribe::builder() }
 }
 
 /// The file of a log, through a descriptor of its own.

@@ -57,7 +57,8 @@ fn windows_loads_the_same_functions() {
     let folder = tempfile::tempdir().unwrap();
     let scribe = Scribe::builder().build();
     let (_memory, announced, expected) = announce(scribe);
-    let written = scribe.write_object(ObjectFormat::Pe, folder.path().join("code.dll")).unwrap();
+    let written =
+        objects::write(&scribe, ObjectFormat::Pe, folder.path().join("code.dll")).unwrap();
     assert_eq!((written.symbols, written.exported), (1000, 1000));
     drop(announced);
     let names: String = (0..1000).map(|number| name(number) + "\n").collect();
@@ -119,7 +120,7 @@ fn windows_walks_through_its_frames() {
     let scribe = Scribe::builder().build();
     let code = Memory::new().place(&CALLER);
     let loaded = scribe.load(&Code::new(code).named("caller").unwind(Unwind::Rows(&ROWS)));
-    scribe.write_object(ObjectFormat::Pe, folder.path().join("code.dll")).unwrap();
+    objects::write(&scribe, ObjectFormat::Pe, folder.path().join("code.dll")).unwrap();
     drop(loaded);
     let said = on_windows(folder.path(), WALK);
     // Behind the call, at 10.

@@ -108,7 +108,7 @@ fn announcer() {
     let Ok(how) = std::env::var("ANNOUNCER") else { return };
     let has_bytes = how == "bytes";
     let builder = Scribe::builder();
-    let scribe = if has_bytes { builder.with_bytes() } else { builder }.build();
+    let scribe = if has_bytes { builder.bytes() } else { builder }.build();
     let lines = [Line::new(0, "/src/a.lang", 7), Line::new(2, "/src/a.lang", 8)];
     let mut loaded: Vec<LoadedCode> = Vec::new();
     let mut log: Option<Arc<Log>> = None;
