@@ -45,6 +45,8 @@ pub struct Code<'a> {
     pub inlined: &'a [Inlined<'a>],
     /// How to find the caller's frame.
     pub unwind: Option<Unwind<'a>>,
+    /// The runtime's own symfile, for debuggers.
+    pub symfile: Option<&'a [u8]>,
 }
 
 /// A source position. It applies from `offset` to the next line's offset, or to the end of the code.
@@ -181,6 +183,7 @@ impl<'a> Code<'a> {
             ir_lines: &[],
             inlined: &[],
             unwind: None,
+            symfile: None,
         }
     }
 
@@ -238,6 +241,15 @@ impl<'a> Code<'a> {
     /// pointers may get past the code.
     pub fn unwind(mut self, unwind: Unwind<'a>) -> Self {
         self.unwind = Some(unwind);
+        self
+    }
+
+    /// Sets an object file that the runtime made of the code, with DWARF that has more than can be said here: arguments, variables,
+    /// types. Its sections have the addresses at which the code runs. Debuggers get it in place of what is announced, if code is
+    /// shown to them when it is loaded; a debugger that comes later gets what is announced. Each such file costs a debugger time, so
+    /// that this is for some thousands of them at the most.
+    pub fn symfile(mut self, object: &'a [u8]) -> Self {
+        self.symfile = Some(object);
         self
     }
 

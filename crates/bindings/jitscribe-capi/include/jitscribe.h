@@ -538,6 +538,12 @@ typedef struct jitscribe_code {
     size_t inlined_count;
     // How to unwind through it.
     struct jitscribe_unwind unwind;
+    // An object file that the runtime made of the code, with DWARF that has more than can be said here: arguments, variables,
+    // types. Its sections have the addresses at which the code runs. Debuggers get a copy in place of what is announced, if code
+    // is shown to them during the call; a debugger that comes later gets what is announced. NULL: none.
+    const void *symfile;
+    // Its size in bytes.
+    size_t symfile_size;
 } jitscribe_code;
 
 // The handle of an announced code, for announcing its move or unload. It is a plain number, to be kept with what the

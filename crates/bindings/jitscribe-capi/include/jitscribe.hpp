@@ -97,6 +97,13 @@ public:
         raw_.name = text(name);
         return *this;
     }
+    /// An object file that the runtime made of the code, for debuggers.
+    code &symfile(const void *object, std::size_t size) noexcept
+    {
+        raw_.symfile = object;
+        raw_.symfile_size = size;
+        return *this;
+    }
     code &tier(std::string_view tier) noexcept
     {
         raw_.tier = text(tier);

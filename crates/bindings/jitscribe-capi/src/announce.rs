@@ -50,7 +50,11 @@ pub(crate) unsafe fn with_code<R>(
             let given = raw::slice(given.lines, given.line_count)?;
             code.lines = table(&mut lines, given, &files, &mut are_missing)?;
         }
-        if given.ir_line_count != 0 || given.inlined_count != 0 || given.unwind.has_rows() {
+        let has_more = given.ir_line_count != 0
+            || given.inlined_count != 0
+            || given.unwind.has_rows()
+            || given.symfile_size != 0;
+        if has_more {
             return with_more_tables(given, code, &files, are_missing, announce);
         }
         code.unwind = given.unwind.without_rows()?;
@@ -86,6 +90,9 @@ unsafe fn with_more_tables<R>(
             code.inlined = inlined(&mut calls, given, files, &ranges, &mut are_missing)?;
         }
         code.unwind = given.unwind.decode(&mut saved, &mut rows)?;
+        if given.symfile_size != 0 {
+            code.symfile = Some(raw::slice(given.symfile.cast::<u8>(), given.symfile_size)?);
+        }
     }
     Ok((announce(&code), are_missing))
 }

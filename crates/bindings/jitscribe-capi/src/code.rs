@@ -121,6 +121,12 @@ pub struct Code {
     pub inlined_count: usize,
     /// How to unwind through it.
     pub unwind: Unwind,
+    /// An object file that the runtime made of the code, with DWARF that has more than can be said here: arguments, variables,
+    /// types. Its sections have the addresses at which the code runs. Debuggers get a copy in place of what is announced, if code
+    /// is shown to them during the call; a debugger that comes later gets what is announced. NULL: none.
+    pub symfile: *const c_void,
+    /// Its size in bytes.
+    pub symfile_size: usize,
 }
 
 // SAFETY: only integers and pointers, the first of which is a `usize`.

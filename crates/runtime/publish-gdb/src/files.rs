@@ -32,6 +32,8 @@ pub(crate) struct Files {
     codes: Map<u64, Live>,
     /// Files of one code each that are not in the list yet.
     waiting: Waiting,
+    /// The runtime's own files in the list, by the address of their code.
+    given: Map<u64, Given>,
     /// Files to be made again: codes were removed since the debugger read them, or other code is now where a section of theirs
     /// has a gap.
     stale: Vec<usize>,
@@ -39,6 +41,13 @@ pub(crate) struct Files {
     /// overwritten first, it takes the breakpoint to be there still, or restores a byte of the old code in the new one.
     frees_breakpoint: bool,
     budget: Budget,
+}
+
+/// A file that the runtime made of a code. It is shown at once, and as it is.
+#[derive(Debug)]
+struct Given {
+    entry: Entry,
+    bytes: Vec<u8>,
 }
 
 /// A file in the list.
@@ -53,9 +62,12 @@ struct File {
 struct Live {
     end: u64,
     key: u64,
-    /// Its number among the waiting codes, if it still waits.
+    /// Its number among the waiting codes, if it still waits; [`GIVEN`] if its file is the runtime's.
     number: u64,
 }
+
+/// No number of a waiting code.
+const GIVEN: u64 = u64::MAX;
 
 /// Whether code waits until the debugger's budget allows a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +86,7 @@ impl Files {
             levels: Default::default(),
             codes: Map::new(),
             waiting: Waiting::default(),
+            given: Map::new(),
             stale: Vec::new(),
             frees_breakpoint: false,
             budget: Budget::new(is_unlimited),
@@ -84,16 +97,48 @@ impl Files {
     pub(crate) fn load(&mut self, symfile: Symfile) {
         let Some(code) = symfile.codes().next() else { return };
         let end = code.start.saturating_add(code.size);
-        // Usually its address is above all others.
-        if self.codes.last_key_value().is_some_and(|(_, last)| last.end > code.start) {
-            if self.codes.get(&code.start).is_some_and(|live| live.key == code.key) {
-                return; // reported twice
-            }
-            self.unload_overlapping(code.start, end);
-            self.mark_gap(code.start..end);
+        if self.make_room(code.key, code.start, end) {
+            let number = self.waiting.push(symfile);
+            self.codes.insert(code.start, Live { end, key: code.key, number });
         }
-        let number = self.waiting.push(symfile);
-        self.codes.insert(code.start, Live { end, key: code.key, number });
+    }
+
+    /// Shows a file that the runtime made of the code from `start` to `end`.
+    pub(crate) fn load_given(&mut self, key: u64, start: u64, end: u64, bytes: Vec<u8>) {
+        if !self.make_room(key, start, end) {
+            return;
+        }
+        // Allocate everything for the file before a debugger is informed.
+        let Some(entry) = self.entries.pop().or_else(Entry::new) else { return fallible::refuse() };
+        self.codes.insert(start, Live { end, key, number: GIVEN });
+        self.given.insert(start, Given { entry, bytes });
+        if let Some(given) = self.given.get(&start) {
+            let began = Instant::now();
+            given.entry.register(&given.bytes);
+            self.budget.spend(began, Instant::now());
+        }
+    }
+
+    /// Removes the runtime's own files from the list, before these are dropped.
+    pub(crate) fn hide_given(&mut self) {
+        while let Some((&start, _)) = self.given.last_key_value() {
+            if let Some(given) = self.given.remove(&start) {
+                given.entry.unregister();
+            }
+        }
+    }
+
+    /// Unloads what is between these addresses. `false` if it is the code with this key, which was reported twice.
+    fn make_room(&mut self, key: u64, start: u64, end: u64) -> bool {
+        // Usually its address is above all others.
+        if self.codes.last_key_value().is_some_and(|(_, last)| last.end > start) {
+            if self.codes.get(&start).is_some_and(|live| live.key == key) {
+                return false;
+            }
+            self.unload_overlapping(start, end);
+            self.mark_gap(start..end);
+        }
+        true
     }
 
     /// Marks the files whose sections cover these addresses, between two codes, as stale.
@@ -134,6 +179,21 @@ impl Files {
             return;
         };
         self.codes.remove(&start);
+        if live.number == GIVEN {
+            if let Some(mut given) = self.given.remove(&start) {
+                let began = Instant::now();
+                given.entry.unregister();
+                // gdb looks at its breakpoints again only if a file is added.
+                if has_breakpoint(start..live.end) {
+                    clear_sections(&mut given.bytes);
+                    given.entry.register(&given.bytes);
+                    given.entry.unregister();
+                }
+                self.budget.spend(began, Instant::now());
+                self.entries.push(given.entry);
+            }
+            return;
+        }
         if self.waiting.take(live.number, key).is_some() {
             return;
         }
@@ -328,6 +388,22 @@ impl Files {
                     self.show(new);
                 }
             }
+        }
+    }
+}
+
+/// Makes an ELF file one without sections and segments. Other files are left as they are.
+fn clear_sections(file: &mut [u8]) {
+    // The offsets and the numbers in the header, by its class: those of program headers, and those of section headers.
+    let ranges: [Range<usize>; 2] = match file {
+        [0x7f, b'E', b'L', b'F', 1, ..] => [28..36, 44..52],
+        [0x7f, b'E', b'L', b'F', 2, ..] => [32..48, 56..64],
+        _ => return,
+    };
+    for range in ranges {
+        // What is between the numbers is the size of a header, which then has no meaning.
+        if let Some(field) = file.get_mut(range) {
+            field.fill(0);
         }
     }
 }

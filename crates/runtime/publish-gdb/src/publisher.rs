@@ -68,6 +68,8 @@ struct Shared {
 #[derive(Debug)]
 enum Event {
     Load(Symfile),
+    /// Key, start, end, and the runtime's own file.
+    LoadGiven(u64, u64, u64, Vec<u8>),
     Unload(u64, u64),
 }
 
@@ -137,6 +139,20 @@ impl Gdb {
         }
     }
 
+    /// Like [`Self::load`], with a file that the runtime made of the code ([`Code::symfile`]): it is copied, and shown as it is.
+    pub fn load_given(&self, key: u64, code: &Code<'_>, file: &[u8]) {
+        let (start, size) = (code.address, code.size);
+        if self.is_off() || start == 0 || size == 0 {
+            return;
+        }
+        match fallible::attempt(|| Vec::from(file)) {
+            Ok(file) => {
+                self.0.submit(Event::LoadGiven(key, start, start.saturating_add(size), file));
+            }
+            Err(Refused) => self.0.turn_off(),
+        }
+    }
+
     /// Shows many codes, to begin with the code that is already alive: in files of up to 1,000 codes each.
     pub fn load_many(&self, codes: impl FnOnce(&mut dyn FnMut(u64, &Code<'_>))) {
         if self.is_off() {
@@ -194,6 +210,7 @@ impl Shared {
     /// Removes everything from the list before the files are dropped.
     fn close_down(&self, files: &mut Files) {
         descriptor::unregister_tagged(self.tag);
+        files.hide_given();
         *files = Files::new(self.options.each);
         if let Some(mut deferred) = self.deferred.try_lock() {
             self.deferred_count.fetch_sub(deferred.len(), SeqCst);
@@ -332,6 +349,7 @@ impl Shared {
         if is_free {
             return AfterFork::Unchanged;
         }
+        // Files of the runtime's own stay in the list, with their memory: they cannot be told from those of others.
         // SAFETY: the caller of `forked` guarantees that the child has only one thread.
         #[allow(unsafe_code)]
         unsafe {
@@ -347,6 +365,7 @@ impl Shared {
 fn apply(files: &mut Files, event: Event) {
     match event {
         Event::Load(symfile) => files.load(symfile),
+        Event::LoadGiven(key, start, end, file) => files.load_given(key, start, end, file),
         Event::Unload(key, start) => files.unload(key, start),
     }
 }

@@ -119,7 +119,13 @@ static void callbacks()
     };
     static auto replay = [](scribe to) { load(to, 0x1000).keep(); };
     scribe made = scribe::open(
-        jitscribe::settings().jitdump(JITSCRIBE_MODE_ON).dir("/proc/self/none").limit(1 << 20).notice(notice).replay(replay));
+        jitscribe::settings()
+            .jitdump(JITSCRIBE_MODE_ON)
+            .valgrind(JITSCRIBE_MODE_OFF)
+            .dir("/proc/self/none")
+            .limit(1 << 20)
+            .notice(notice)
+            .replay(replay));
     MUST(times > 0 && made.raw() != nullptr);
 }
 

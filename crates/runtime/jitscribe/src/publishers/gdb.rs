@@ -74,6 +74,9 @@ impl Gdb {
     fn show(&self, entry: LogEntry, code: &Code<'_>) {
         let Some(interface) = self.interface.get() else { return };
         self.hint(code.name);
+        if let Some(symfile) = code.symfile {
+            return interface.load_given(key(entry), code, symfile);
+        }
         match code.unwind.zip(Machine::from_elf(MACHINE)) {
             // A section of the runtime.
             Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), code),

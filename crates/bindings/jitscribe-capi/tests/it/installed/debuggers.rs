@@ -82,6 +82,37 @@ fn a_debugger_that_attaches_later_is_detected() {
     assert!(said.contains(" main () at "), "{said}");
 }
 
+/// Arguments and variables are in the object file alone, which the debugger gets as the runtime made it.
+#[test]
+fn a_symfile_of_the_runtime_s_own_has_arguments_and_variables() {
+    if !have(&[Privilege::Trace]) || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = fresh("symfile");
+    let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+    let source = "int sum_of(int a, int b)\n{\n    int sum = a + b;\n    return sum;\n}\n";
+    std::fs::write(path("add.c"), source).expect("a source");
+    let tool = |program: &str, words: &[&str]| run(Command::new(program).args(words));
+    tool("cc", &["-g", "-O0", "-fcf-protection=none", "-c", &path("add.c"), "-o", &path("add.o")]);
+    tool("ld", &["-Ttext=0x20000000", "-e", "sum_of", &path("add.o"), "-o", &path("add")]);
+    tool("objcopy", &["-O", "binary", "-j", ".text", &path("add"), &path("text")]);
+    let program = compile("tests/c/symfile.c", Link::Shared, &[]);
+    let program = program.to_str().expect("a path");
+    let asked = ["break sum_of", "run", "info args", "next", "info locals", "backtrace", "continue"];
+    let said = gdb(&asked, &[program, &path("text"), &path("add")]);
+    assert!(said.contains("sum_of (a=19, b=23) at ") && said.contains("/add.c:3\n"), "{said}");
+    assert!(said.contains("\na = 19\nb = 23\n") && said.contains("\nsum = 42\n"), "{said}");
+    assert!(said.contains(" main (count="), "{said}");
+    // It is gone with the code: the second call does not stop.
+    assert!(said.contains("\ndone\n"), "{said}");
+    let shown = ["set breakpoint pending on", "break 'a name that the object file does not have'"];
+    let said = gdb(
+        &[&shown[..], &["set environment JITSCRIBE gdb=off", "run"]].concat(),
+        &[program, &path("text"), &path("add")],
+    );
+    assert!(said.contains("done") && !said.contains("Breakpoint 1, "), "{said}");
+}
+
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live {
     use super::*;
