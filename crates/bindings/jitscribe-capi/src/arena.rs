@@ -61,6 +61,10 @@ pub enum ArenaFlag {
     /// Every fork of this process is followed by an exec. Code that was made before the fork may still be changed and freed
     /// after it. Without this flag, such code belongs to both processes for ever.
     ForksOnlyToExec = 1,
+    /// Code is written where it runs: for compilers that compute addresses from where they write, or that change code in place
+    /// while it runs. The memory is writable and executable at once, which some systems forbid: then there is no arena. As
+    /// JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC: the child of a fork shares the memory, and must not write there.
+    InPlace = 2,
 }
 
 /// Settings of an arena. Set struct_size, set everything else to zero, and then set what you need.
@@ -151,12 +155,15 @@ unsafe fn arena_options(
         if flags & ArenaFlag::ForksOnlyToExec as u32 != 0 {
             options = options.forks_only_to_exec();
         }
+        if flags & ArenaFlag::InPlace as u32 != 0 {
+            options = options.in_place();
+        }
         options
     })
 }
 
-/// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
-/// where it runs. Call jitscribe_allocation_finish before the code runs.
+/// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different, unless the arena has
+/// JITSCRIBE_ARENA_FLAG_IN_PLACE. Call jitscribe_allocation_finish before the code runs.
 ///
 /// @param size        in bytes.
 /// @param align       a power of two, at most a page. Code is aligned to 32 bytes in any case.

@@ -268,7 +268,7 @@ impl Draft {
     ///
     /// After a fork, a draft belongs to the parent: there must be none that is being written during a fork.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the memory is in the writable view, has disk space, and only this draft uses it. It stays as long as the
+        // SAFETY: the memory is in the writable view, or in text that is writable, has disk space, and only this draft uses it. It stays as long as the
         // arena, which the draft keeps alive. It is not executed, because it is a draft. In the child of a fork, nothing may be
         // written: an empty slice.
         unsafe {
@@ -317,6 +317,29 @@ impl Executable {
 mod tests {
     use super::CodeArena;
     use crate::options::Options;
+
+    #[test]
+    fn code_is_written_where_it_runs_and_reaches_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for is_linked in [true, false] {
+            let options = Options::new(folder.path()).segment(1 << 20).in_place();
+            let options = if is_linked { options } else { options.unlinked() };
+            let arena = CodeArena::create(options).unwrap();
+            assert_eq!(arena.is_linked(), is_linked);
+            let mut draft = arena.allocate(64, 32).unwrap();
+            assert_eq!(draft.bytes_mut().as_ptr().addr() as u64, draft.address());
+            let content = [0x5a; 64];
+            draft.bytes_mut().copy_from_slice(&content);
+            let code = draft.finish();
+            let file = std::fs::read(&arena.paths()[0]).unwrap();
+            assert!(file.windows(64).any(|bytes| bytes == content));
+            // It is freed and used again as other code is.
+            let address = code.address();
+            drop(code);
+            let again = std::iter::from_fn(|| arena.allocate(1 << 16, 32));
+            assert!(again.take(64).any(|code| code.address() == address));
+        }
+    }
 
     #[test]
     fn threads_that_need_a_segment_at_once_stay_within_the_limit() {

@@ -102,6 +102,17 @@ impl LoadedObject {
         Ok(mapped)
     }
 
+    /// Makes the text writable where it runs. A loader maps it privately: what is written would not reach the file.
+    pub(crate) fn make_writable(&self, file: &File, layout: &Layout) -> rustix::io::Result<()> {
+        let (at, size) = (layout.text.start, layout.text.len());
+        let place = ptr::with_exposed_provenance_mut(self.base().wrapping_add(at));
+        let protection = ProtFlags::READ | ProtFlags::WRITE | ProtFlags::EXEC;
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: this mapping's text, in which nothing is allocated yet, is replaced by the same bytes of the same file.
+        unsafe { mmap(place, size, protection, flags, file.fd()?, at as u64) }?;
+        Ok(())
+    }
+
     /// The address of the file's first byte.
     pub(crate) fn base(&self) -> usize {
         match *self {

@@ -22,6 +22,7 @@ pub struct Options {
     pub(crate) is_removed: bool,
     pub(crate) forks_only_to_exec: bool,
     pub(crate) is_linked: bool,
+    pub(crate) is_in_place: bool,
     pub(crate) sweep: Option<Duration>,
 }
 
@@ -37,6 +38,7 @@ impl Options {
             is_removed: false,
             forks_only_to_exec: false,
             is_linked: true,
+            is_in_place: false,
             sweep: None,
         };
         new.directory(directory)
@@ -103,6 +105,18 @@ impl Options {
     pub fn forks_only_to_exec(mut self) -> Self {
         self.forks_only_to_exec = true;
         self
+    }
+
+    /// Code is written where it runs: for compilers that compute addresses from where they write, or that change code in place while
+    /// it runs. By default, code is written through another mapping, so that no memory is writable and executable at once; systems
+    /// that forbid such memory (`PR_SET_MDWE`, SELinux's `execmem`) make an arena with this option fail.
+    ///
+    /// It implies [`Self::forks_only_to_exec`]: the child of a fork shares the memory, and what it writes there changes the
+    /// parent's code.
+    #[must_use]
+    pub fn in_place(mut self) -> Self {
+        self.is_in_place = true;
+        self.forks_only_to_exec()
     }
 
     /// Maps the files without linking them: debuggers, `dladdr` and unwinders in the process do not see them; perf does.

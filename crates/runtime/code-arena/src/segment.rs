@@ -35,6 +35,7 @@ pub(crate) struct Segment {
     /// The process that created it.
     pid: i32,
     is_linked: bool,
+    is_in_place: bool,
     is_open: AtomicBool,
     left_out: AtomicU64,
     state: Mutex<Option<State>>,
@@ -93,6 +94,7 @@ impl Segment {
             base,
             pid: fork::process_id(),
             is_linked: loaded.is_linked(),
+            is_in_place: options.is_in_place,
             is_open: AtomicBool::new(true),
             left_out: AtomicU64::new(0),
             state: Mutex::new(Some(State {
@@ -138,6 +140,11 @@ impl Segment {
                 ("map the file to be executed", Errno::from_raw_os_error(code))
             })?,
         };
+        if options.is_in_place {
+            loaded
+                .make_writable(file, layout)
+                .map_err(|cause| ("map the file to be written and executed", cause))?;
+        }
         Ok((loaded, view, tables))
     }
 
@@ -202,8 +209,13 @@ impl Segment {
             state.view.store_u64(size_at(GrowingSection::Text), text as u64);
             region
         };
-        let written = state.view.text(region.at, region.size)?;
-        Some(Allocation { region, address: self.base.wrapping_add(region.at as u64), written })
+        let address = self.base.wrapping_add(region.at as u64);
+        let written = if self.is_in_place {
+            NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize))?
+        } else {
+            state.view.text(region.at, region.size)?
+        };
+        Some(Allocation { region, address, written })
     }
 
     pub(crate) fn release(&self, region: Region) {

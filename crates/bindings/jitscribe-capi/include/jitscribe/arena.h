@@ -20,6 +20,10 @@ enum jitscribe_arena_flag
     // Every fork of this process is followed by an exec. Code that was made before the fork may still be changed and freed
     // after it. Without this flag, such code belongs to both processes for ever.
     JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC = 1,
+    // Code is written where it runs: for compilers that compute addresses from where they write, or that change code in place
+    // while it runs. The memory is writable and executable at once, which some systems forbid: then there is no arena. As
+    // JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC: the child of a fork shares the memory, and must not write there.
+    JITSCRIBE_ARENA_FLAG_IN_PLACE = 2,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -69,8 +73,8 @@ jitscribe_result jitscribe_arena_open(const jitscribe_scribe *scribe,
                                       const struct jitscribe_arena_settings *settings,
                                       const struct jitscribe_arena **arena);
 
-// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
-// where it runs. Call jitscribe_allocation_finish before the code runs.
+// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different, unless the arena has
+// JITSCRIBE_ARENA_FLAG_IN_PLACE. Call jitscribe_allocation_finish before the code runs.
 //
 // @param size        in bytes.
 // @param align       a power of two, at most a page. Code is aligned to 32 bytes in any case.

@@ -117,6 +117,12 @@ public:
         raw_.flags |= static_cast<std::uint32_t>(JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC);
         return *this;
     }
+    /// Code is written where it runs: see JITSCRIBE_ARENA_FLAG_IN_PLACE.
+    arena_settings &in_place() noexcept
+    {
+        raw_.flags |= static_cast<std::uint32_t>(JITSCRIBE_ARENA_FLAG_IN_PLACE);
+        return *this;
+    }
     /// Removes files of dead processes from the directory that were not written to for this many hours.
     arena_settings &sweep_hours(std::uint32_t hours) noexcept
     {

@@ -98,7 +98,8 @@ fn a_symfile_of_the_runtime_s_own_has_arguments_and_variables() {
     tool("objcopy", &["-O", "binary", "-j", ".text", &path("add"), &path("text")]);
     let program = compile("tests/c/symfile.c", Link::Shared, &[]);
     let program = program.to_str().expect("a path");
-    let asked = ["break sum_of", "run", "info args", "next", "info locals", "backtrace", "continue"];
+    let asked =
+        ["break sum_of", "run", "info args", "next", "info locals", "backtrace", "continue"];
     let said = gdb(&asked, &[program, &path("text"), &path("add")]);
     assert!(said.contains("sum_of (a=19, b=23) at ") && said.contains("/add.c:3\n"), "{said}");
     assert!(said.contains("\na = 19\nb = 23\n") && said.contains("\nsum = 42\n"), "{said}");
