@@ -47,6 +47,8 @@ pub struct Images {
     next: u64,
     /// Bytes of those that are not written yet.
     waiting: u64,
+    /// Whether the present answer would name one of these.
+    is_awaited: bool,
     changes: Vec<ImageChange>,
     is_stopped: bool,
     counts: ImageCounts,
@@ -58,6 +60,8 @@ struct Known {
     size: u64,
     /// The user of the process; `None` for images of an earlier run.
     owner: Option<u32>,
+    /// Whether it is in the folder. No other is named: the disk may be full.
+    is_written: bool,
 }
 
 #[derive(Debug, Default)]
@@ -96,8 +100,18 @@ impl Images {
 
     /// Notes an image that is there from an earlier run. The images are passed in the order in which they were written.
     pub fn found(&mut self, id: BuildId, size: u64) {
-        self.insert(id, size, None);
+        self.insert(id, size, None, true);
         self.make_room(None);
+    }
+
+    /// An answer begins, whose images [may have to be waited for](Self::is_awaited).
+    pub(crate) fn begin_answer(&mut self) {
+        self.is_awaited = false;
+    }
+
+    /// Whether the answer leaves out an image that is about to be written.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited
     }
 
     /// What is to be done since the last call.
@@ -109,9 +123,10 @@ impl Images {
     pub fn written(&mut self, id: BuildId, size: u64) {
         self.waiting = self.waiting.saturating_sub(size);
         self.counts.written += 1;
-        // It had to make way while it waited.
-        if !self.known.contains_key(&id) {
-            self.changes.push(ImageChange::Remove(id));
+        match self.known.get_mut(&id) {
+            Some(known) => known.is_written = true,
+            // It had to make way while it waited.
+            None => self.changes.push(ImageChange::Remove(id)),
         }
     }
 
@@ -127,7 +142,7 @@ impl Images {
     pub fn not_removed(&mut self, id: BuildId, size: u64) {
         self.counts.failed += 1;
         if !self.known.contains_key(&id) {
-            self.insert(id, size, None);
+            self.insert(id, size, None, true);
         }
         self.is_stopped = true;
     }
@@ -157,12 +172,12 @@ impl Images {
         ImagesOfProcess { images, owner }
     }
 
-    fn insert(&mut self, id: BuildId, size: u64, owner: Option<u32>) {
+    fn insert(&mut self, id: BuildId, size: u64, owner: Option<u32>, is_written: bool) {
         self.forget(id);
         let size = size.next_multiple_of(BLOCK);
         let order = self.next;
         self.next += 1;
-        self.known.insert(id, Known { order, size, owner });
+        self.known.insert(id, Known { order, size, owner, is_written });
         let owned = self.by_owner.entry(owner).or_default();
         owned.by_order.insert(order, id);
         owned.bytes = owned.bytes.saturating_add(size);
@@ -170,7 +185,7 @@ impl Images {
     }
 
     fn forget(&mut self, id: BuildId) {
-        let Some(Known { order, size, owner }) = self.known.remove(&id) else { return };
+        let Some(Known { order, size, owner, .. }) = self.known.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(size);
         if let Some(owned) = self.by_owner.get_mut(&owner) {
             owned.by_order.remove(&order);
@@ -204,7 +219,7 @@ impl Images {
         self.changes.push(ImageChange::Remove(id));
     }
 
-    /// Notes that an image is used. `false` if it is not there.
+    /// Notes that an image is used. `false` if there is none.
     fn touch(&mut self, id: BuildId) -> bool {
         let order = self.next;
         let Some(known) = self.known.get_mut(&id) else { return false };
@@ -234,7 +249,7 @@ impl Images {
         }
         if !self.touch(id) {
             self.waiting = self.waiting.saturating_add(size);
-            self.insert(id, size, Some(owner));
+            self.insert(id, size, Some(owner), false);
             // The others go first, so that the folder never has more than it may.
             self.make_room(Some(owner));
             self.changes.push(ImageChange::Write { id, content });
@@ -270,7 +285,14 @@ impl ImagesOfProcess<'_> {
     /// What is answered of an image.
     pub(crate) fn place(&mut self, image: CodeImage) -> Option<ImagePlace> {
         let CodeImage::Made { id, address } = image else { return None };
-        let is_there = self.images.as_mut()?.touch(id);
-        is_there.then(|| ImagePlace { build_id: id.to_string(), address })
+        let images = self.images.as_mut()?;
+        if !images.touch(id) {
+            return None;
+        }
+        if !images.known.get(&id)?.is_written {
+            images.is_awaited = true;
+            return None;
+        }
+        Some(ImagePlace { build_id: id.to_string(), address })
     }
 }

@@ -270,14 +270,31 @@ impl<S: Source> Processes<S> {
         is_complete
     }
 
-    /// Answers a request.
-    pub fn answer(&mut self, peer: Peer, request: &Request, now: u64) -> Answer {
-        self.counts.requests += 1;
+    /// Answers a request. `None` if images of codes in the answer are about to be written, and it `may_wait` for them: an answer
+    /// names no image that is not there.
+    pub fn answer(
+        &mut self,
+        peer: Peer,
+        request: &Request,
+        may_wait: bool,
+        now: u64,
+    ) -> Option<Answer> {
         let content = match &request.ask {
-            Ask::Resolve(addresses) => Content::Resolved(self.resolve(peer, addresses, now)),
+            Ask::Resolve(addresses) => {
+                self.images.begin_answer();
+                let resolved = self.resolve(peer, addresses, now);
+                if may_wait && self.images.is_awaited() {
+                    return None;
+                }
+                self.counts.addresses += addresses.len() as u64;
+                let is_code = |resolved: &&Resolved| matches!(resolved, Resolved::Code(_));
+                self.counts.addresses_resolved += resolved.iter().filter(is_code).count() as u64;
+                Content::Resolved(resolved)
+            }
             Ask::Processes => Content::Processes(self.list(peer)),
         };
-        Answer::new(request.id, content)
+        self.counts.requests += 1;
+        Some(Answer::new(request.id, content))
     }
 
     /// The processes among these addresses that are not known, but that the peer may be meant to know: they are examined next.
@@ -341,9 +358,6 @@ impl<S: Source> Processes<S> {
                 }
             }
         }
-        self.counts.addresses += addresses.len() as u64;
-        let is_code = |resolved: &&Resolved| matches!(resolved, Resolved::Code(_));
-        self.counts.addresses_resolved += resolved.iter().filter(is_code).count() as u64;
         resolved
     }
 

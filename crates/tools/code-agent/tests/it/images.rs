@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use code_agent::access::Peer;
-use code_agent::protocol::{Address, ImagePlace, Resolved, ResolvedCode};
+use code_agent::protocol::{
+    Address, Ask, Content, ImagePlace, Request, Resolved, ResolvedCode, VERSION,
+};
 use code_agent::{BuildId, ImageChange, Images, Limits, ProcessKey, Processes};
 use code_image::build_id_of_image;
 use jitscribe::{Code, Line, LoadedCode, Scribe};
@@ -61,8 +63,13 @@ impl Scene {
         answers.map(code).collect()
     }
 
+    /// What is answered once the image is written, if there is one.
     fn image(&mut self, pid: u32, address: u64) -> Option<ImagePlace> {
-        self.ask(ROOT, pid, &[address]).remove(0).image
+        let image = self.ask(ROOT, pid, &[address]).remove(0).image;
+        image.or_else(|| {
+            self.apply();
+            self.ask(ROOT, pid, &[address]).remove(0).image
+        })
     }
 
     /// Makes the changes, as a disk that is never full.
@@ -113,6 +120,36 @@ fn an_image_has_the_code_where_the_answer_says() {
     scene.load(0x7f00_0002_3050, "first", &bytes);
     let other = scene.image(1, 0x7f00_0002_3050).expect("an image");
     assert!(other.build_id != place.build_id && other.address == 0x1050, "{other:?}");
+}
+
+#[test]
+fn an_image_is_named_when_it_is_written() {
+    let mut scene = Scene::new(MIB);
+    scene.load(0x4000, "code", &[0xc3]);
+    let address = Address { pid: 1, start: None, address: 0x4000, time: None };
+    let request = Request { version: VERSION, id: 1, ask: Ask::Resolve(vec![address]) };
+    let answer = |scene: &mut Scene, may_wait| {
+        scene.now += 1_000_000_000;
+        let answer = scene.table.answer(ROOT, &request, may_wait, scene.now)?;
+        let Content::Resolved(mut resolved) = answer.content else { panic!("no answer") };
+        let Resolved::Code(code) = resolved.remove(0) else { panic!("no code") };
+        Some(code.image)
+    };
+    // It waits for the disk, but not for ever.
+    assert_eq!(answer(&mut scene, true), None);
+    assert_eq!(answer(&mut scene, false), Some(None));
+    assert_eq!((scene.table.counts.requests, scene.table.counts.addresses), (1, 1));
+    let [ImageChange::Write { id, content }] = &scene.table.images.take_changes()[..] else {
+        panic!("nothing is written")
+    };
+    // The disk is full.
+    scene.table.images.failed(*id, content.len() as u64);
+    assert_eq!(answer(&mut scene, true), Some(None));
+    scene.table.images.resume();
+    assert_eq!(answer(&mut scene, true), None);
+    scene.apply();
+    let named = answer(&mut scene, true).flatten().expect("an image");
+    assert!(scene.has(&named));
 }
 
 #[test]
@@ -191,9 +228,10 @@ fn a_user_has_a_share() {
     let addresses: Vec<u64> = (1..20).map(|n| n << 16).collect();
     let answers = scene.ask(ROOT, 1, &addresses);
     scene.apply();
-    let named = answers.iter().filter_map(|code| code.image.as_ref());
-    assert!(named.clone().all(|place| scene.has(place)), "what is answered is there");
-    assert_eq!(named.count(), 2);
+    let mut named = answers.iter().filter_map(|code| code.image.as_ref());
+    assert!(named.all(|place| scene.has(place)), "what is answered is there");
+    let last = scene.image(1, addresses[18]).expect("an image");
+    assert!(scene.has(&last));
 }
 
 #[test]
@@ -227,7 +265,7 @@ fn nothing_is_made_after_a_failure_until_it_resumes() {
     let mut scene = Scene::new(MIB);
     scene.load(0x4000, "first", &[1]);
     scene.load(0x8000, "second", &[2]);
-    let place = scene.image(1, 0x4000).expect("an image");
+    scene.ask(ROOT, 1, &[0x4000]);
     let [ImageChange::Write { id, content }] = &scene.table.images.take_changes()[..] else {
         panic!("one image");
     };
@@ -238,7 +276,8 @@ fn nothing_is_made_after_a_failure_until_it_resumes() {
     assert_eq!(scene.table.images.take_changes(), []);
     assert_eq!(scene.table.images.size(), (0, 0));
     scene.table.images.resume();
-    assert_eq!(scene.image(1, 0x4000), Some(place));
+    let place = scene.image(1, 0x4000).expect("an image");
+    assert_eq!(place.build_id, id.to_string());
     assert!(scene.image(1, 0x8000).is_some());
     scene.apply();
     // One that cannot be removed counts as long as it is there.
@@ -254,15 +293,15 @@ fn nothing_is_made_after_a_failure_until_it_resumes() {
 fn what_waits_is_bounded() {
     let mut scene = Scene::new(1 << 30);
     let bytes = vec![0x90; 3 << 20];
-    let mut count = 0;
     for n in 0..40_u64 {
         scene.load(n << 32, &format!("code {n}"), &bytes);
-        count += u64::from(scene.image(1, n << 32).is_some());
+        scene.ask(ROOT, 1, &[n << 32]);
         if n < 39 {
             // So that the log does not become full.
             scene.loaded.clear();
         }
     }
+    let count = scene.table.images.size().0;
     assert!((21..=23).contains(&count), "{count} of 3 MiB each");
     scene.apply();
     assert!(scene.image(1, 39 << 32).is_some(), "space again");

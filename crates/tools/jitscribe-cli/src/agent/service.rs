@@ -38,7 +38,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const SELDOM: u64 = 5_000_000_000;
 /// Looking takes at most one part in this many of a processor's time, unless that would be less often than once a second.
 const PART: u32 = 1000;
-/// How long a question waits for the files of the processes that it is about. Those that take longer are in a later answer.
+/// How long a question waits for the files of the processes that it is about, and for images of codes. Those that take longer are in
+/// a later answer.
 const MOST_WAITED: Duration = Duration::from_millis(200);
 /// A process that is asked for and not known is examined, but not more often than this.
 const ASKED_AGAIN: u64 = 500_000_000;
@@ -500,7 +501,7 @@ impl Service {
                             return None;
                         }
                     }
-                    table.answer(peer, &request, now).line()
+                    table.answer(peer, &request, waited < MOST_WAITED, now)?.line()
                 }
                 Err(refused) => {
                     table.counts.refused_requests += 1;

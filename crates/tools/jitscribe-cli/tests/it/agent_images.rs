@@ -250,7 +250,11 @@ mod live {
             let answer = code_at(&agent, process.pid(), n << 12);
             assert_eq!(answer["code"]["frames"][0]["function"], format!("code {n}"));
             match Image::of(&answer) {
-                Some(image) => images.push(image),
+                Some(image) => {
+                    let path = image.path(&inside);
+                    assert!(path.exists(), "{path:?} is not there");
+                    images.push(image);
+                }
                 None => without += 1,
             }
             assert!(n < 100_000, "images never stop");
