@@ -14,7 +14,10 @@
 #   scripts/bench.sh quick --before OTHER/jitscribe
 #                             also another version of jitscribe, by turns
 #
-# Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading|callgrind,
+#   scripts/bench.sh quick --only library
+#                             what announcements cost, beside a flushed fprintf and a writev; half a minute
+#
+# Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading|callgrind|library,
 # --folder DIR, --stock-functions N, --limit SECONDS. What it writes into DIR (default /dev/shm) it removes at the end.
 # `cargo bench -p benches` measures the parts by themselves.
 set -euo pipefail

@@ -6,6 +6,7 @@
 //! * [`profile`] and [`logs`] make large files such as valgrind's tools write;
 //! * [`built`] builds programs that print figures of their own;
 //! * [`measure`] runs a command and says what it took;
+//! * [`library`] measures what the library costs a runtime, beside what runtimes do without it;
 //! * [`case`](mod@case) records a workload, and sets jitscribe, perf and plain copying side by side on it;
 //! * [`table`] prints.
 
@@ -13,6 +14,7 @@ pub mod built;
 pub mod case;
 pub mod grow;
 pub mod jit;
+pub mod library;
 pub mod logs;
 pub mod measure;
 pub mod profile;

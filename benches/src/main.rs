@@ -8,7 +8,7 @@ use std::time::Duration;
 use benches::case::{Bench, Case, Compared, Injected, Taken, Workload};
 use benches::measure::Cost;
 use benches::table::{self, megabytes, seconds, times};
-use benches::{jit, logs, profile};
+use benches::{jit, library, logs, profile};
 use clap::{Parser, Subcommand};
 
 /// Measures jitscribe side by side with perf inject --jit and with plain copying.
@@ -66,6 +66,8 @@ enum Part {
     Reading,
     /// Profiles of callgrind's, and files of valgrind's other tools
     Callgrind,
+    /// Announcements, beside what runtimes do without the library
+    Library,
 }
 
 fn main() -> io::Result<()> {
@@ -83,12 +85,13 @@ fn main() -> io::Result<()> {
                 limit: Duration::from_secs(limit),
                 stock_functions,
             };
-            let parts: [(Part, Table); 5] = [
+            let parts: [(Part, Table); 6] = [
                 (Part::Functions, by_functions),
                 (Part::Epochs, by_epochs),
                 (Part::Samples, by_samples),
                 (Part::Reading, reading),
                 (Part::Callgrind, valgrind),
+                (Part::Library, announcing),
             ];
             let chosen = parts.iter().filter(|(part, _)| only.is_none_or(|only| only == *part));
             chosen.map(|(_, table)| table).try_for_each(|table| table(&bench, full, runs))
@@ -260,6 +263,25 @@ fn valgrind(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
     let head =
         ["file", "size", "jitscribe (cpu)", "MB/s of cpu", "memory", "callgrind_annotate", "share"];
     table::print("Names for jitted code in what valgrind wrote.", &head, &rows)
+}
+
+/// The library beside what runtimes do without it. A round takes a tenth of a second.
+fn announcing(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
+    let rounds = runs.max(if full { 31 } else { 11 });
+    let mut rows = Vec::new();
+    for group in library::measure(&bench.folder, rounds)? {
+        let first = group.first().map_or(f64::NAN, library::Way::median);
+        rows.extend(group.iter().map(|way| {
+            let figure = |time: f64| match time {
+                short @ ..100.0 => format!("{short:.1} ns"),
+                long => format!("{long:.0} ns"),
+            };
+            let ratio = times(way.median(), first);
+            vec![way.name.to_owned(), figure(way.fastest()), figure(way.median()), ratio]
+        }));
+    }
+    let head = ["one code", "fastest", "median", "to the first"];
+    table::print("Processor time of announcements.", &head, &rows)
 }
 
 fn figures(name: &str, file: &Path, cost: &Cost) -> io::Result<Vec<String>> {
