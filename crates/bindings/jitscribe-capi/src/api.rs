@@ -72,7 +72,11 @@ pub extern "C" fn jitscribe_global() -> *const OpaqueScribe {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jitscribe_is_on(scribe: *const OpaqueScribe) -> bool {
     // SAFETY: the contract of the header.
-    guard_value(false, || unsafe { raw::shared(scribe) }.is_ok_and(|it| it.scribe.is_on()))
+    let Ok(opened) = (unsafe { raw::shared(scribe) }) else { return false };
+    match opened.scribe.is_on_at_a_glance() {
+        Some(is_on) => is_on,
+        None => guard_value(false, || opened.scribe.is_on()),
+    }
 }
 
 /// Announces a code load: new code, or code that replaces what was at its address. Call it before the code runs.
@@ -93,6 +97,21 @@ pub unsafe extern "C" fn jitscribe_load(
     code: *const Code,
     handle: *mut Handle,
 ) -> Outcome {
+    // SAFETY: the contract of the header.
+    unsafe {
+        if is_done_while_off(scribe, code, handle) {
+            return Outcome::Ok;
+        }
+        load(scribe, code, handle)
+    }
+}
+
+/// [`jitscribe_load`] in full. Not inlined, so that a call while the scribe is off saves no registers.
+///
+/// # Safety
+/// The contract of the header.
+#[inline(never)]
+unsafe fn load(scribe: *const OpaqueScribe, code: *const Code, handle: *mut Handle) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
         unsafe {
@@ -108,6 +127,27 @@ pub unsafe extern "C" fn jitscribe_load(
         }
         Ok(())
     })
+}
+
+/// The whole of [`jitscribe_load`] for a scribe that is off and valid arguments. Outside of the guard, which takes longer than all of
+/// this: there is nothing here that can panic, or that a sanitizer intercepts.
+///
+/// # Safety
+/// The contract of the header.
+#[inline]
+unsafe fn is_done_while_off(
+    scribe: *const OpaqueScribe,
+    code: *const Code,
+    handle: *mut Handle,
+) -> bool {
+    // SAFETY: guaranteed by the caller.
+    let is_off = unsafe { raw::shared(scribe) }
+        .is_ok_and(|opened| opened.scribe.is_on_at_a_glance() == Some(false));
+    if !is_off || code.is_null() {
+        return false;
+    }
+    // SAFETY: guaranteed by the caller. Making it writes the handle of nothing.
+    handle.is_null() || unsafe { Out::new(handle, 0) }.is_ok()
 }
 
 /// Announces it, and returns its handle: a function of its own, so that a scribe that is off pays nothing for the tables on its stack.
@@ -199,15 +239,25 @@ pub unsafe extern "C" fn jitscribe_moved_to_address(
 /// The contract of the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jitscribe_unload(scribe: *const OpaqueScribe, handle: Handle) -> Outcome {
+    // Of an announcement that was not written: there is nothing to guard.
+    if handle == 0 && !scribe.is_null() {
+        return Outcome::Ok;
+    }
+    // SAFETY: the contract of the header.
+    unsafe { unload(scribe, handle) }
+}
+
+/// [`jitscribe_unload`] in full.
+///
+/// # Safety
+/// The contract of the header.
+#[inline(never)]
+unsafe fn unload(scribe: *const OpaqueScribe, handle: Handle) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
         let scribe = unsafe { raw::shared(scribe) }?.scribe;
-        // Of an announcement that was not written.
-        if handle == 0 || LoadedCode::from_raw(scribe, handle).unload() {
-            Ok(())
-        } else {
-            Err(Failure::Handle)
-        }
+        let is_gone = LoadedCode::from_raw(scribe, handle).unload();
+        is_gone.then_some(()).ok_or(Failure::Handle)
     })
 }
 

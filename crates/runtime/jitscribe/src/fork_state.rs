@@ -55,6 +55,12 @@ impl ForkState {
         }
     }
 
+    /// The state of this process, where one load is enough to get it.
+    #[inline]
+    pub(crate) fn get_from_page(&self) -> Option<u32> {
+        self.page.as_ref().map(|page| page.word().load(Acquire))
+    }
+
     /// Changes [`UNKNOWN`] to `adopting`. False if another thread was first.
     pub(crate) fn begin(&self, adopting: u32) -> bool {
         if let Some(page) = &self.page {

@@ -184,6 +184,21 @@ impl Scribe {
         self.0.control() != 0 || self.0.is_on_after_all()
     }
 
+    /// [`Self::is_on`] as far as a few loads can tell; `None` while the child of a fork has no log of its own yet. It cannot panic, and
+    /// calls nothing that a sanitizer of the host intercepts: for bindings, which need not prepare for either then.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn is_on_at_a_glance(&self) -> Option<bool> {
+        let Some(log) = &self.0.host.log else { return Some(false) };
+        // The state is read first: while another thread creates the child's log, the word may read 0. If a signal handler forks
+        // between the two loads, the word is the parent's, which is what the child's log will begin with.
+        if self.0.fork_state.get_from_page() != Some(OWN) {
+            return None;
+        }
+        Some(log.control().load(Relaxed) != 0)
+    }
+
     /// Announces code that is new, or that replaces other code at its addresses. Call it before the code runs.
     #[inline]
     pub fn load(&self, code: &Code<'_>) -> LoadedCode {
