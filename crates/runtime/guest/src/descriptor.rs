@@ -1,5 +1,11 @@
 //! Numbers for descriptors.
 
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+
+#[cfg(unix)]
+use rustix::io::fcntl_dupfd_cloexec;
+
 use crate::own_status;
 
 /// The lowest number for our own descriptors, out of the program's way. Programs rely on getting the lowest free number, for
@@ -13,6 +19,15 @@ pub fn high_descriptor() -> i32 {
     const HIGH: i32 = 900;
     let size = if has_other_threads() { own_status("FDSize:") } else { None };
     size.filter(|size| *size <= HIGH).map_or(HIGH, |size| size / 4 * 3)
+}
+
+/// Moves a descriptor to a number that is [out of the program's way](high_descriptor), if the process may have so many.
+#[cfg(unix)]
+#[must_use]
+pub fn moved_out_of_the_way(file: OwnedFd) -> OwnedFd {
+    let high = [high_descriptor(), 200, 10];
+    let moved = high.into_iter().find_map(|least| fcntl_dupfd_cloexec(&file, least).ok());
+    moved.unwrap_or(file)
 }
 
 /// With one call: a directory has a link from each of its subdirectories, and two of its own.

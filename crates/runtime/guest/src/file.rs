@@ -9,13 +9,13 @@ use std::sync::atomic::{
 };
 
 use rustix::fs::{Mode, OFlags, Stat, fstat, open};
+use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use rustix::io::{DupFlags, dup3};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
 #[cfg(not(target_os = "linux"))]
 use rustix::io::{FdFlags, dup2, fcntl_setfd};
 
-use crate::high_descriptor;
+use crate::descriptor::moved_out_of_the_way;
 
 /// A file that this library opened, identified by its device and inode instead of its descriptor's number.
 ///
@@ -36,14 +36,12 @@ pub struct OwnFile {
 const NONE: RawFd = -1;
 
 impl OwnFile {
-    /// Takes over an open file, and moves its descriptor to a number that is [out of the program's way](high_descriptor).
+    /// Takes over an open file, and moves its descriptor to a number that is [out of the program's way](crate::high_descriptor).
     ///
     /// # Errors
     /// If the system does not report the file's identity.
     pub fn new(file: OwnedFd) -> Result<Self, Errno> {
-        let high = [high_descriptor(), 200, 10];
-        let moved = high.into_iter().find_map(|least| fcntl_dupfd_cloexec(&file, least).ok());
-        let file = moved.unwrap_or(file);
+        let file = moved_out_of_the_way(file);
         let (device, inode) = identity(&fstat(&file)?);
         Ok(Self {
             number: AtomicI32::new(file.into_raw_fd()),

@@ -35,6 +35,8 @@ mod weak;
 pub use at_exit::at_exit;
 pub use descriptor::high_descriptor;
 #[cfg(unix)]
+pub use descriptor::moved_out_of_the_way;
+#[cfg(unix)]
 pub use file::OwnFile;
 #[cfg(target_os = "linux")]
 pub use futex::sleep_if_refused;

@@ -66,6 +66,7 @@ mod compact;
 mod descriptor;
 mod error;
 mod file;
+mod find;
 mod line;
 mod open;
 mod options;

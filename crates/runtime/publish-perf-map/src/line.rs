@@ -61,6 +61,11 @@ pub(crate) fn name(line: &[u8], address: u64) -> Result<&[u8], Cause> {
     name.filter(|name| head.address == address && !name.contains(&b'\n')).ok_or(Cause::Damaged)
 }
 
+/// Address and size in a line; `None` if it is none.
+pub(crate) fn range(line: &[u8]) -> Option<(u64, u64)> {
+    Head::read(line).ok().map(|head| (head.address, head.size_value))
+}
+
 /// The digits that replace the size in a line by `to`, and their offset in the line. The line must
 /// contain `from` bytes at `address`. The number of digits stays the same.
 pub(crate) fn resized(

@@ -14,7 +14,7 @@ use rustix::process::{getegid, geteuid, getpid};
 
 use crate::descriptor::Identity;
 use crate::error::{Cause, Error};
-use crate::file::MapFile;
+use crate::file::{MapFile, Origin};
 use crate::options::Options;
 use crate::process_start::earliest_write_time;
 
@@ -74,7 +74,7 @@ fn open_or(path: &PathText) -> Result<MapFile, Cause> {
         let opened = fstat(&append).map_err(Cause::system("examine it"))?;
         if Identity::of(&opened) == Identity::of(&there) {
             judge(&opened)?;
-            return MapFile::new(append, patch);
+            return MapFile::new(append, patch, Origin::Existing);
         }
     }
     Err(Cause::Contested)
@@ -91,7 +91,7 @@ pub(crate) fn create(path: &PathText) -> Result<MapFile, Cause> {
         reopen(path, OFlags::RDWR)?.ok_or(Cause::Contested)
     };
     match patch() {
-        Ok(patch) => MapFile::new(append, patch),
+        Ok(patch) => MapFile::new(append, patch, Origin::New),
         Err(cause) => {
             if let Ok(stat) = fstat(&append) {
                 remove(path, Identity::of(&stat));

@@ -1,5 +1,6 @@
 //! File and table together, under the lock.
 
+use std::ops::Range;
 use std::path::Path;
 
 use fallible::{PathText, Vec};
@@ -9,6 +10,7 @@ use rustix::process::{Pid, getpid};
 use crate::compact::{self, CopiedLines, SLACK};
 use crate::error::{Cause, Error, not_refused};
 use crate::file::MapFile;
+use crate::find;
 use crate::line;
 use crate::open;
 use crate::options::Options;
@@ -25,7 +27,11 @@ pub(crate) struct State {
     patience: u64,
     /// Reused for every line.
     lines: Vec<u8>,
+    /// A range with the addresses of all lines whose offset is not [certain](MapFile::sure_end).
+    unsure: Range<u64>,
 }
+
+const NONE: Range<u64> = u64::MAX..0;
 
 /// Whether code can exist in this range.
 pub(crate) fn can_be(address: u64, size: u64) -> bool {
@@ -37,7 +43,7 @@ impl State {
         let path = open::path_in(options)?;
         let file = open::open(&path)?;
         let (table, lines) = (Table::default(), Vec::new());
-        Ok(State { pid: getpid(), path, file, table, patience: SLACK, lines })
+        Ok(State { pid: getpid(), path, file, table, patience: SLACK, lines, unsure: NONE })
     }
 
     pub fn path(&self) -> &Path {
@@ -62,7 +68,19 @@ impl State {
     /// without newline would spoil the next one.
     pub fn load_lines(&mut self, lines: &[u8], codes: &[(u64, u64, u16)]) -> Result<(), Cause> {
         not_refused()?;
-        self.restore_if_deleted()?;
+        match codes {
+            [(address, size, _)] => {
+                if self.file.is_check_due() {
+                    self.check()?;
+                }
+                self.be_sure_of(*address..*address + *size)?;
+            }
+            // Lines of a batch may be changed by later ones of it, so their offsets must be certain.
+            _ => {
+                self.check()?;
+                self.file.be_careful();
+            }
+        }
         let mut offset = self.file.append(lines)?;
         for &(address, size, length) in codes {
             self.enter(address, Piece { size, offset, length, live: true })?;
@@ -81,17 +99,21 @@ impl State {
             let name = self.name(named_at, &named_by)?;
             let mut line = Vec::new();
             let length = line::push(&mut line, tail.address, tail.size, &name);
-            // Even if the file was just deleted: offsets in it must stay the same until everything
-            // is entered.
-            self.file.is_deleted()?;
+            if !self.file.is_alone() {
+                // Even if the file was just deleted: offsets in it must stay the same until
+                // everything is entered.
+                self.file.is_deleted()?;
+            }
             not_refused()?;
             let offset = self.file.append(&line)?;
             self.table.insert_tail(&tail, offset, length);
+            self.note_unsure(tail.address, tail.size);
         }
         for resize in changes.resizes {
             self.file.resize(resize)?;
         }
         self.table.insert(address, piece);
+        self.note_unsure(address, piece.size);
         Ok(())
     }
 
@@ -104,6 +126,7 @@ impl State {
         if from == to || !can_be(to, size) {
             return Ok(());
         }
+        self.be_sure()?;
         let Some((address, piece)) = self.table.unload(from, size) else { return Ok(()) };
         let name = self.name(address, &piece)?;
         self.load(to, size, &name)
@@ -119,9 +142,9 @@ impl State {
         Ok(Vec::from(line::name(&text[..filled], address)?))
     }
 
-    /// Restores a file that was deleted, for example by a cleaner of `/tmp`.
-    fn restore_if_deleted(&mut self) -> Result<(), Cause> {
-        if !self.file.is_deleted()? {
+    /// Examines the file. Restores it if it was deleted, for example by a cleaner of `/tmp`.
+    fn check(&mut self) -> Result<(), Cause> {
+        if !self.examine()? {
             return Ok(());
         }
         if self.pid != getpid() {
@@ -132,6 +155,47 @@ impl State {
         Ok(())
     }
 
+    /// Examines the file, so that the offsets of all lines are certain. Returns whether it was
+    /// deleted.
+    fn examine(&mut self) -> Result<bool, Cause> {
+        let is_deleted = self.file.is_deleted()?;
+        if let Some(range) = self.file.unsure() {
+            let joined = find::find(&self.file, range, &mut self.table)?;
+            self.file.are_found();
+            for (address, line) in joined.iter() {
+                let offset = self.file.append(line)?;
+                self.table.set_offset(*address, offset);
+                self.file.is_deleted()?;
+            }
+        }
+        self.unsure = NONE;
+        Ok(is_deleted)
+    }
+
+    /// Makes sure that the offsets of all lines are certain.
+    fn be_sure(&mut self) -> Result<(), Cause> {
+        if self.file.sure_end().is_some() { self.examine().map(drop) } else { Ok(()) }
+    }
+
+    /// Makes sure of the offsets of lines that overlap with a range: they will be changed.
+    fn be_sure_of(&mut self, range: Range<u64>) -> Result<(), Cause> {
+        if range.start >= self.unsure.end || self.unsure.start >= range.end {
+            return Ok(());
+        }
+        let sure_end = self.file.sure_end().unwrap_or(u64::MAX);
+        if self.table.overlapping(&range).any(|piece| piece.offset >= sure_end) {
+            self.examine()?;
+        }
+        Ok(())
+    }
+
+    fn note_unsure(&mut self, address: u64, size: u64) {
+        if self.file.sure_end().is_some() {
+            self.unsure.start = self.unsure.start.min(address);
+            self.unsure.end = self.unsure.end.max(address + size);
+        }
+    }
+
     /// Rewrites the file when most of it belongs to dead code. Not if another writer has it open,
     /// which would go on writing to the deleted file.
     fn compact_if_due(&mut self) -> Result<(), Cause> {
@@ -140,6 +204,10 @@ impl State {
         let stale = ours.saturating_sub(live);
         let due = stale > self.patience.max(live) && self.file.foreign() == 0;
         if !due || self.pid != getpid() {
+            return Ok(());
+        }
+        self.be_sure()?;
+        if self.file.foreign() > 0 {
             return Ok(());
         }
         match compact::compact(&self.path, &self.file, &mut self.table) {
@@ -165,6 +233,10 @@ impl State {
         }
         let mut child = State::create(options)?;
         if self.file.is_ours() {
+            self.be_sure().map_err(|cause| {
+                open::remove(&child.path, child.file.identity());
+                Error::new(child.path.as_path(), cause)
+            })?;
             let moved = compact::copy(&self.file, &mut child.file, &self.table, CopiedLines::Live);
             let moved = moved.map_err(|cause| {
                 open::remove(&child.path, child.file.identity());
@@ -178,6 +250,7 @@ impl State {
         self.path = child.path;
         self.patience = SLACK;
         self.file = child.file;
+        self.unsure = NONE;
         Ok(())
     }
 

@@ -71,6 +71,23 @@ impl Table {
         self.pieces.iter().map(|(&address, &piece)| (address, piece))
     }
 
+    /// The pieces that overlap with a range.
+    pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+        let (start, mut end) = (range.start, range.end);
+        std::iter::from_fn(move || {
+            let (&at, &piece) = self.pieces.last_below(&end)?;
+            end = at;
+            (at + piece.size > start).then_some(piece)
+        })
+    }
+
+    /// Sets where the line of the piece at `address` is.
+    pub fn set_offset(&mut self, address: u64, offset: u64) {
+        if let Some(piece) = self.pieces.get_mut(&address) {
+            piece.offset = offset;
+        }
+    }
+
     /// Frees a range of addresses.
     ///
     /// A code whose first byte is in the range is dead: its memory was reused. So is a code that

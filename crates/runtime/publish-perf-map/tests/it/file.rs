@@ -40,6 +40,12 @@ fn reporting(folder: &TempDir) -> (PerfMap, Arc<Mutex<Vec<String>>>) {
     (map.unwrap(), said)
 }
 
+/// Waits until the next load examines the file: it does so ten milliseconds after the last time, by a
+/// clock that has steps of up to ten.
+fn until_a_check_is_due() {
+    std::thread::sleep(Duration::from_millis(40));
+}
+
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
 }
@@ -202,6 +208,86 @@ fn two_maps_of_one_process_share_the_file() {
     assert_eq!(said.count(), 14);
 }
 
+/// Between two checks, offsets are those that our lines alone would have.
+#[test]
+fn lines_of_others_between_ours_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (map, said) = reporting(&folder);
+    let mut other = None;
+    for n in 0..40_u64 {
+        map.load(0x1000 + n * 0x10, 0x10, format!("ours_{n}").as_bytes());
+        // A line that is equal to one of ours, and lines in front of ours.
+        if n % 7 == 3 {
+            let options = || OpenOptions::new().append(true).open(path(&folder)).unwrap();
+            let other = other.get_or_insert_with(options);
+            writeln!(other, "{:x} 10 ours_{n}\n77000 10 theirs_{n}", 0x1000 + n * 0x10).unwrap();
+        }
+    }
+    // Each line of ours is changed, and only these.
+    for n in 0..40_u64 {
+        map.load(0x1000 + n * 0x10, 8, format!("again_{n}").as_bytes());
+    }
+    let expected = |n: u64| -> Vec<String> {
+        let mut lines = vec![format!("{:x} 08 ours_{n}", 0x1000 + n * 0x10)];
+        if n % 7 == 3 {
+            lines.push(format!("{:x} 10 ours_{n}", 0x1000 + n * 0x10));
+            lines.push(format!("77000 10 theirs_{n}"));
+        }
+        lines
+    };
+    let first = lines_of(&folder, 0..40 + 12);
+    let said = said.lock().unwrap();
+    assert!(said.is_empty(), "{said:?}");
+    let zeroed: Vec<String> = (0..40).flat_map(expected).collect();
+    // The whole code is replaced: its first byte is dead.
+    let zeroed: Vec<String> = zeroed.iter().map(|line| line.replace(" 08 ", " 00 ")).collect();
+    assert_eq!(first, zeroed);
+}
+
+fn lines_of(folder: &TempDir, range: std::ops::Range<usize>) -> Vec<String> {
+    let text = text(&path(folder));
+    text.lines().skip(range.start).take(range.len()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_line_that_was_joined_to_an_incomplete_one_is_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (map, said) = reporting(&folder);
+    map.load(0x1000, 0x10, b"first");
+    let mut other = OpenOptions::new().append(true).open(path(&folder)).unwrap();
+    other.write_all(b"6000 10 half_of_").unwrap();
+    map.load(0x2000, 0x10, b"second");
+    map.load(0x3000, 0x10, b"third");
+    other.write_all(b"a_line\n").unwrap();
+    until_a_check_is_due();
+    map.load(0x4000, 0x10, b"fourth");
+    map.load(0x2000, 0x10, b"fifth");
+    let expected = "1000 10 first\n6000 10 half_of_2000 10 second\n3000 10 third\na_line\n\
+                    2000 00 second\n4000 10 fourth\n2000 10 fifth\n";
+    assert_eq!(text(&path(&folder)), expected);
+    assert!(said.lock().unwrap().is_empty());
+}
+
+#[test]
+fn two_maps_with_the_same_codes_change_lines_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, said) = reporting(&folder);
+    first.load(0x1000, 0x10, b"code");
+    let (second, also_said) = reporting(&folder);
+    for map in [&second, &first, &second] {
+        for n in 1..5 {
+            map.load(0x1000 * n, 0x10, b"code");
+        }
+    }
+    for n in 1..5 {
+        first.load(0x1000 * n, 0x10, b"other");
+    }
+    let text = text(&path(&folder));
+    let count = |end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!([count(" 10 code"), count(" 00 code"), count(" 10 other")], [4, 9, 4], "{text}");
+    assert!(said.lock().unwrap().is_empty() && also_said.lock().unwrap().is_empty());
+}
+
 #[test]
 fn threads_write_whole_lines() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,13 +342,18 @@ fn a_deleted_file_is_created_again() {
     map.load(0x3000, 0x10, b"gone");
     map.load(0x3000, 0x20, b"instead");
     fs::remove_file(path(&folder)).unwrap();
+    // This one may still go to the deleted file, from which it is copied.
+    map.load(0x5000, 0x10, b"unseen");
+    until_a_check_is_due();
     map.load(0x2000, 0x10, b"after");
-    assert_eq!(text(&path(&folder)), "1000 10 before\n3000 20 instead\n2000 10 after\n");
+    let lines = "1000 10 before\n3000 20 instead\n5000 10 unseen\n2000 10 after\n";
+    assert_eq!(text(&path(&folder)), lines);
     assert_eq!(fs::metadata(path(&folder)).unwrap().mode() & 0o777, 0o600);
 
     // But not over a file that took its place.
     fs::remove_file(path(&folder)).unwrap();
     fs::write(path(&folder), "not ours").unwrap();
+    until_a_check_is_due();
     map.load(0x4000, 0x10, b"lost");
     map.load(0x5000, 0x10, b"lost");
     assert_eq!(text(&path(&folder)), "not ours");
@@ -280,20 +371,41 @@ fn a_writer_that_destroys_our_lines_is_detected() {
     let (map, said) = reporting(&folder);
     map.load(0x1000, 0x10, b"ours");
     File::create(path(&folder)).unwrap();
+    until_a_check_is_due();
     map.load(0x2000, 0x10, b"ours");
     assert_eq!(said.lock().unwrap().len(), 1);
     assert!(map.is_off());
 
-    // The same length, but different content: its lines are not changed.
+    // Before the file is examined again, the line of a code that is replaced is not found.
     fs::remove_file(path(&folder)).unwrap();
     let (map, said) = reporting(&folder);
     map.load(0x1000, 0x10, b"ours");
-    let mut other = OpenOptions::new().write(true).open(path(&folder)).unwrap();
-    other.write_all(b"7000 10 theirs_and_longer\n").unwrap();
+    map.load(0x2000, 0x10, b"ours");
+    File::create(path(&folder)).unwrap();
     map.load(0x1000, 0x20, b"again");
-    assert_eq!(text(&path(&folder)), "7000 10 theirs_and_longer\n1000 20 again\n");
     assert_eq!(said.lock().unwrap().len(), 1);
-    assert!(said.lock().unwrap()[0].contains("another writer"), "{said:?}");
+    assert!(map.is_off());
+
+    // The same length, but different content: its lines are not changed. The line is missed before the
+    // new one is written if the file was not examined since, and else when it has to be changed.
+    for (is_examined, theirs, ours) in [
+        (false, "7000 10 theirs_and_longer\n", ""),
+        (true, "7000 10 ours\n", "2000 10 ours\n1000 20 again\n"),
+    ] {
+        fs::remove_file(path(&folder)).unwrap();
+        let (map, said) = reporting(&folder);
+        map.load(0x1000, 0x10, b"ours");
+        if is_examined {
+            until_a_check_is_due();
+            map.load(0x2000, 0x10, b"ours");
+        }
+        let mut other = OpenOptions::new().write(true).open(path(&folder)).unwrap();
+        other.write_all(theirs.as_bytes()).unwrap();
+        map.load(0x1000, 0x20, b"again");
+        assert_eq!(text(&path(&folder)), [theirs, ours].concat());
+        assert_eq!(said.lock().unwrap().len(), 1);
+        assert!(said.lock().unwrap()[0].contains("another writer"), "{said:?}");
+    }
 }
 
 #[test]

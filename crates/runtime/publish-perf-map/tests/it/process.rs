@@ -53,7 +53,8 @@ fn role() {
         "fork" => fork(&folder),
         "fork amid writes" => fork_amid_writes(&folder),
         "daemon" => daemon(&folder),
-        "closed" => closed(&folder),
+        "closed" => closed(&folder, false),
+        "closed and opened" => closed(&folder, true),
         "fill" => fill(&folder),
         "refused" => refused(&folder),
         "exec" => exec(&folder),
@@ -203,15 +204,30 @@ fn a_daemon_that_closed_all_descriptors_is_not_written_into() {
     assert_eq!(said, [["child"], ["parent"]]);
 }
 
-/// Opens files, which get the numbers of the closed descriptors.
-fn victims(folder: &Path) -> Vec<File> {
+/// The numbers of the descriptors of the map.
+fn numbers(map: &PerfMap) -> Vec<i32> {
+    let map = map.path().unwrap();
+    let links = fs::read_dir("/proc/self/fd").unwrap().map(|link| link.unwrap().path());
+    let of_map = links.filter(|link| fs::read_link(link).is_ok_and(|file| file == map));
+    of_map.map(|link| link.file_name().unwrap().to_str().unwrap().parse().unwrap()).collect()
+}
+
+/// Opens files, which get the numbers of the closed descriptors, and these numbers, too.
+fn victims(folder: &Path, numbers: &[i32]) -> Vec<File> {
     let open = |n| {
         let path = folder.join(format!("victim{n}"));
         let mut file = OpenOptions::new().create(true).append(true).read(true).open(path).unwrap();
         file.write_all(b"precious").unwrap();
         file
     };
-    (0..8).map(open).collect()
+    let mut files: Vec<File> = (0..8).map(open).collect();
+    for (number, n) in numbers.iter().zip(0..8) {
+        // The lowest free number is the one that was closed.
+        let file = rustix::io::fcntl_dupfd_cloexec(&files[n], *number).unwrap();
+        assert_eq!(std::os::fd::AsRawFd::as_raw_fd(&file), *number);
+        files.push(file.into());
+    }
+    files
 }
 
 fn check_victims(folder: &Path) {
@@ -224,9 +240,10 @@ fn check_victims(folder: &Path) {
 fn daemon(folder: &Path) {
     let map = create(folder, &Arc::default());
     map.load(0x1000, 0x10, b"parent");
+    let numbers = numbers(&map);
     let status = in_a_fork(|| {
         close_all();
-        let victims = victims(folder);
+        let victims = victims(folder, &numbers);
         map.forked();
         map.load(0x2000, 0x10, b"child");
         check_victims(folder);
@@ -239,24 +256,35 @@ fn daemon(folder: &Path) {
 
 #[test]
 fn descriptors_closed_from_outside_are_not_written_to() {
-    let folder = tempfile::tempdir().unwrap();
-    succeed("closed", folder.path(), &[], "");
-    assert_eq!(names(folder.path()).into_values().next().unwrap(), ["before"]);
+    for role in ["closed", "closed and opened"] {
+        let folder = tempfile::tempdir().unwrap();
+        succeed(role, folder.path(), &[], "");
+        assert_eq!(names(folder.path()).into_values().next().unwrap(), ["before"]);
+    }
 }
 
-fn closed(folder: &Path) {
+fn closed(folder: &Path, are_opened: bool) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let map = create(folder, &said);
     map.load(0x1000, 0x10, b"before");
+    let mut numbers = numbers(&map);
+    assert_eq!(numbers.len(), 2);
+    assert!(numbers.iter().all(|number| *number > 40), "in the program's way: {numbers:?}");
     close_all();
-    let victims = victims(folder);
+    if are_opened {
+        // A program that has so many files has opened them for longer than that.
+        std::thread::sleep(Duration::from_millis(40));
+    } else {
+        numbers.clear();
+    }
+    let victims = victims(folder, &numbers);
     map.load(0x1000, 0x20, b"after");
     check_victims(folder);
     assert!(map.is_off());
     assert!(said.lock().unwrap()[0].contains("descriptor"), "{said:?}");
     drop(map);
     let open = victims.iter().all(|file| file.metadata().is_ok_and(|data| data.len() == 8));
-    assert!(open, "somebody else's descriptor was closed");
+    assert!(open, "a descriptor that is not the map's was closed");
 }
 
 /// Loads code until the map is given up, and then checks the content of the file.
