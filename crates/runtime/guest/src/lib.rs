@@ -16,6 +16,8 @@ mod descriptor;
 mod file;
 #[cfg(target_os = "linux")]
 mod futex;
+#[cfg(target_os = "linux")]
+mod handlers;
 #[cfg(unix)]
 mod limits;
 mod lock_owner;
@@ -40,6 +42,8 @@ pub use descriptor::moved_out_of_the_way;
 pub use file::OwnFile;
 #[cfg(target_os = "linux")]
 pub use futex::sleep_if_refused;
+#[cfg(target_os = "linux")]
+pub use handlers::handlers_may_run;
 #[cfg(unix)]
 pub use limits::file_size_limit;
 pub use lock_owner::{Holder, LockOwner};

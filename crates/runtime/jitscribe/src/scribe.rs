@@ -492,9 +492,14 @@ impl Shared {
             return;
         }
         let _uncounted = guest::uncounted();
-        // Publishers lock and allocate: a signal handler that announces would wait for the thread that it interrupted.
-        let _signals = hold_signals();
-        pass_on(&self.publishers);
+        if self.publishers.must_hold_signals() {
+            // Publishers lock and allocate: a signal handler that announces would wait for the thread that it interrupted.
+            let _signals = hold_signals();
+            pass_on(&self.publishers);
+        } else {
+            let _thread = guest::without_cancellation();
+            pass_on(&self.publishers);
+        }
         self.publishers.report_refusals(&self.host);
     }
 

@@ -54,6 +54,9 @@ pub enum Cause {
     SizeLimit,
     /// The process was forked while another thread was writing to the map.
     ForkedAmidWrite,
+    /// A signal handler announced code while its own thread was writing to the map, or another thread
+    /// was writing for seconds: a signal handler has stopped it there, or the disk has.
+    Interrupted,
 }
 
 impl Error {
@@ -112,6 +115,7 @@ impl fmt::Display for Cause {
             Cause::ForkedAmidWrite => {
                 f.write_str("the process was forked while another thread was writing it")
             }
+            Cause::Interrupted => f.write_str("a thread was interrupted while it was writing it"),
         }
     }
 }

@@ -339,7 +339,7 @@ fn write_blanks(patch: BorrowedFd<'_>, length: usize, at: u64) -> Result<(), Err
 }
 
 /// Nanoseconds of a clock that is precise to some milliseconds, and takes no system call.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::try_from(now.tv_nsec).unwrap_or(0))

@@ -68,6 +68,7 @@ mod error;
 mod file;
 mod find;
 mod line;
+mod lock;
 mod open;
 mod options;
 mod process_start;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use fallible::{PathText, Refused, Vec};
 
 use crate::error::{Cause, Error};
 use crate::line;
+use crate::lock::{Guard, Lock};
 use crate::options::Options;
 use crate::state::State;
 
@@ -16,7 +16,9 @@ const BATCH: usize = 64 << 10;
 
 /// The perf map of this process. See the [crate's documentation](crate).
 ///
-/// Every method may be called from any thread at any time, except from signal handlers. None fails:
+/// Every method may be called from any thread at any time, except from signal handlers. If a handler
+/// does, and has interrupted one on the same thread, the map is given up. No method waits for another
+/// thread for longer than five seconds; then, too, the map is given up. None fails:
 /// at the first error the map is given up, which is reported to the [reporter](Options::reporter),
 /// and from then on every method does nothing.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub struct PerfMap {
     /// Whether the map was given up or closed.
     off: AtomicBool,
     /// `None` only while the map is being dropped.
-    state: Option<Box<Mutex<State>>>,
+    state: Option<Box<Lock<State>>>,
     /// Whether a fork left the state with a thread that does not exist in this process: it is never
     /// touched again, not even to drop it.
     lost: AtomicBool,
@@ -44,7 +46,7 @@ impl PerfMap {
     /// others. These errors are not reported to the reporter.
     pub fn create(options: Options) -> Result<PerfMap, Error> {
         let state = State::create(&options)?;
-        let state = fallible::boxed(Mutex::new(state));
+        let state = fallible::boxed(Lock::new(state));
         let state = state.map_err(|_| Error::new(Path::new(""), Cause::Memory))?;
         Ok(PerfMap {
             off: AtomicBool::new(false),
@@ -124,19 +126,8 @@ impl PerfMap {
             return;
         }
         let Some(lock) = &self.state else { return };
-        let mut state = match lock.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                self.lost.store(true, Ordering::Relaxed);
-                self.off.store(true, Ordering::Relaxed);
-                let error = match crate::open::path_in(&self.options) {
-                    Ok(path) => Error::new(path.as_path(), Cause::ForkedAmidWrite),
-                    Err(error) => error,
-                };
-                self.report(&error);
-                return;
-            }
+        let Some(mut state) = lock.try_lock() else {
+            return self.lose(Cause::ForkedAmidWrite);
         };
         let result = fallible::attempt(|| state.forked(&self.options))
             .unwrap_or_else(|_| Err(Error::new(state.path(), Cause::Memory)));
@@ -164,8 +155,8 @@ impl PerfMap {
         if self.lost.load(Ordering::Relaxed) || !self.options.remove_at_end {
             return;
         }
-        if let Some(state) = &self.state {
-            state.lock().unwrap_or_else(PoisonError::into_inner).remove();
+        if let Some(Ok(state)) = self.state.as_ref().map(|state| state.lock()) {
+            state.remove();
         }
     }
 
@@ -183,16 +174,34 @@ impl PerfMap {
     /// The state, unless the map was given up. This is checked before locking, because after a fork
     /// the lock may never become free, and again after locking, because the map may have been given
     /// up in between.
-    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+    fn lock(&self) -> Option<Guard<'_, State>> {
         if self.is_off() {
             return None;
         }
-        let state = self.state.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        (!self.is_off()).then_some(state)
+        match self.state.as_ref()?.lock() {
+            Ok(state) => (!self.is_off()).then_some(state),
+            Err(_) => {
+                self.lose(Cause::Interrupted);
+                None
+            }
+        }
+    }
+
+    /// Gives the map up without its state, which a thread has that does not go on.
+    #[cold]
+    fn lose(&self, cause: Cause) {
+        self.lost.store(true, Ordering::Relaxed);
+        if self.off.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        match crate::open::path_in(&self.options) {
+            Ok(path) => self.report(&Error::new(path.as_path(), cause)),
+            Err(error) => self.report(&error),
+        }
     }
 
     /// Gives the map up if something failed, and reports this after releasing the lock.
-    fn finish(&self, state: MutexGuard<'_, State>, result: Result<(), Error>) {
+    fn finish(&self, state: Guard<'_, State>, result: Result<(), Error>) {
         if result.is_err() {
             self.off.store(true, Ordering::Relaxed);
         }

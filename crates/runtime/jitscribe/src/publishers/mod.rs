@@ -170,6 +170,15 @@ impl Publishers {
         self.active().next().is_some()
     }
 
+    /// Whether signals must be held while the publishers are called.
+    pub(crate) fn must_hold_signals(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        let may_be_interrupted = guest::handlers_may_run();
+        #[cfg(not(target_os = "linux"))]
+        let may_be_interrupted = true;
+        may_be_interrupted || self.active().any(|publisher| publisher.must_hold_signals())
+    }
+
     /// See [`Publisher::load`].
     pub(crate) fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
         let control = log.control().load(Relaxed);

@@ -70,6 +70,11 @@ impl Publisher for PerfMap {
         self.0.get().is_some_and(|map| !map.is_off())
     }
 
+    /// Its lock is given up in both cases.
+    fn must_hold_signals(&self) -> bool {
+        false
+    }
+
     fn load(&self, _: &Log, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(map) = self.0.get() {
             map.load(code.address, code.size, code.name);

@@ -7,7 +7,7 @@ use jit_code::Code;
 
 /// Passes code on to one tool.
 ///
-/// The methods are called by any thread, at the same time, with signals held. They may take locks of their own and allocate by
+/// The methods are called by any thread, at the same time, with signals held, unless it [does not need that](Self::must_hold_signals). They may take locks of their own and allocate by
 /// the types of the crate `fallible`. They never fail into the runtime: a publisher that cannot continue turns itself off and
 /// reports it to the [`Host`].
 ///
@@ -34,6 +34,14 @@ pub(crate) trait Publisher: Sync {
 
     /// Whether it publishes: it was started, and has not given up.
     fn is_on(&self) -> bool;
+
+    /// Whether signals must be held during each call, even if no handler is known that could run. Otherwise they are not held if
+    /// all publishers that are on agree: the two system calls take as long as writing a line. A handler that was installed in
+    /// the last milliseconds may then interrupt a call, stop the thread, or announce code. It must not wait for itself, nor
+    /// another thread for ever.
+    fn must_hold_signals(&self) -> bool {
+        true
+    }
 
     /// A code was loaded. `entry` is `None` if the log had no space for it.
     fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>);
