@@ -3,6 +3,7 @@
 use fallible::PathText;
 use std::ffi::CStr;
 use std::fmt::{self, Write};
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{
     AtomicPtr,
@@ -12,9 +13,9 @@ use std::sync::atomic::{
 use guest::{OwnFile, file_size_limit};
 use rustix::fs::{
     FallocateFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals,
-    ftruncate, lstat, memfd_create, mkdir, open,
+    fstatfs, ftruncate, lstat, memfd_create, mkdir, open,
 };
-use rustix::io::{Errno, pwrite};
+use rustix::io::{Errno, pwrite, pwritev};
 use rustix::process::geteuid;
 
 use super::Failure;
@@ -188,8 +189,12 @@ impl Backing {
         if at + length > file_limit() {
             return Err(Errno::FBIG);
         }
+        let allocate = |file: BorrowedFd<'_>| match self {
+            Self::File(..) if is_extended(file) => allocate_by_writing(file, at, length),
+            _ => allocate(file, at, length),
+        };
         if let Some(file) = file.get() {
-            return allocate(file, at, length);
+            return allocate(file);
         }
         let named = match self {
             Self::File(_, path) => file.open_at(path.get().as_c_str()),
@@ -197,7 +202,7 @@ impl Backing {
         };
         let mut names = names;
         let found = named.or_else(|| names.find_map(|name| file.open_at(name.as_c_str())));
-        allocate(found.ok_or(Errno::BADF)?.as_fd(), at, length)
+        allocate(found.ok_or(Errno::BADF)?.as_fd())
     }
 }
 
@@ -271,11 +276,35 @@ fn allocate(file: BorrowedFd<'_>, at: usize, length: usize) -> Result<(), Errno>
     }
 }
 
+/// Whether a file is in ext4, ext3 or ext2.
+fn is_extended(file: BorrowedFd<'_>) -> bool {
+    const MAGIC: u64 = 0xef53;
+    fstatfs(file).is_ok_and(|found| found.f_type as u64 == MAGIC)
+}
+
+/// [`allocate`] at the end of a file in a file system that overwrites data in place, and where this takes a third of the time: ext4 puts
+/// what one call writes into a few large pages, while it gets a page for each fault in space that was only allocated. Written
+/// data has its space on the disk from then on, reserved at first.
+fn allocate_by_writing(file: BorrowedFd<'_>, at: usize, length: usize) -> Result<(), Errno> {
+    let written = write_zeros(file, at as u64, length);
+    if written.is_err() {
+        // As if nothing had been allocated: what was written is behind the end of the log.
+        let _ = retry(|| ftruncate(file, at as u64));
+    }
+    written
+}
+
 fn write_zeros(file: BorrowedFd<'_>, mut at: u64, mut length: usize) -> Result<(), Errno> {
-    let zeros = [0; 4096];
+    const PART: usize = 4096;
+    let zeros = [0; PART];
     while length > 0 {
-        let part = zeros.get(..length).unwrap_or(&zeros);
-        let written = retry(|| pwrite(file, part, at))?;
+        let parts = [IoSlice::new(&zeros); 16];
+        let whole = parts.get(..length / PART).unwrap_or(&parts);
+        let written = if whole.is_empty() {
+            retry(|| pwrite(file, zeros.get(..length).unwrap_or(&zeros), at))?
+        } else {
+            retry(|| pwritev(file, whole, at))?
+        };
         if written == 0 {
             return Err(Errno::NOSPC);
         }
