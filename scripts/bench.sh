@@ -34,16 +34,27 @@ case $mode in
         exit 2
         ;;
 esac
-for tool in perf valgrind; do
-    command -v $tool >/dev/null || {
-        echo "bench.sh: $tool is missing: run scripts/setup.sh" >&2
-        exit 1
-    }
-done
-
-cargo build --quiet --release --locked -p jitscribe-cli -p benches --bins
 release=${CARGO_TARGET_DIR:-target}/release
+case " $* " in
+    *' --only library '*)
+        # The library is measured within the program: neither the command nor another tool is needed.
+        command=$release/bench
+        cargo build --quiet --release --locked -p benches --bins
+        tools='no perf'
+        ;;
+    *)
+        command=$release/jitscribe
+        for tool in perf valgrind; do
+            command -v $tool >/dev/null || {
+                echo "bench.sh: $tool is missing: run scripts/setup.sh" >&2
+                exit 1
+            }
+        done
+        cargo build --quiet --release --locked -p jitscribe-cli -p benches --bins
+        tools=$(perf --version)
+        ;;
+esac
 
-printf '%s, Linux %s, %s processors; load %s\n\n' "$(perf --version)" "$(uname -r)" "$(nproc)" \
+printf '%s, Linux %s, %s processors; load %s\n\n' "$tools" "$(uname -r)" "$(nproc)" \
     "$(cut -d' ' -f1 /proc/loadavg)"
-exec "$release/bench" run --jitscribe "$release/jitscribe" "$@"
+exec "$release/bench" run --jitscribe "$command" "$@"

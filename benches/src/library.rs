@@ -77,17 +77,22 @@ pub fn measure(folder: &Path, rounds: usize) -> io::Result<Vec<Group>> {
             ("jitdump, 10 lines: jitscribe", Box::new(|| in_jitdump(&places))),
         ],
         vec![
-            ("off, in C: a call of a function that does nothing", Box::new(|| Ok(calls_of_nothing()))),
+            (
+                "off, in C: a call of a function that does nothing",
+                Box::new(|| Ok(calls_of_nothing())),
+            ),
             ("off, in C: jitscribe_load", Box::new(|| Ok(loads_while_off(off, false)))),
-            ("off, in C: jitscribe_load, jitscribe_unload", Box::new(|| Ok(loads_while_off(off, true)))),
+            (
+                "off, in C: jitscribe_load, jitscribe_unload",
+                Box::new(|| Ok(loads_while_off(off, true))),
+            ),
         ],
     ];
     groups.into_iter().map(|group| by_turns(group, rounds)).collect()
 }
 
 fn by_turns(mut group: Vec<Measured<'_>>, rounds: usize) -> io::Result<Group> {
-    let mut ways: Group =
-        group.iter().map(|(name, _)| Way { name, times: Vec::new() }).collect();
+    let mut ways: Group = group.iter().map(|(name, _)| Way { name, times: Vec::new() }).collect();
     for _ in 0..rounds {
         for ((_, round), way) in group.iter_mut().zip(&mut ways) {
             way.times.push(round()?);

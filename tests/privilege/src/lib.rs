@@ -46,6 +46,8 @@ pub enum Privilege {
     PerfOfAll,
     /// To be root, with the right to mount a file system of `/dev/fuse`.
     Fuse,
+    /// To be root, and to mount an ext4 file system that is in a file: `mkfs.ext4` and a loop device.
+    Ext4,
     /// To refuse system calls to programs that the test starts, as containers do: see [`refusing`].
     Filters,
     /// perf 6.12 of Debian 13, to compare with: `scripts/setup.sh live` unpacks it.
@@ -69,6 +71,7 @@ impl fmt::Display for Privilege {
             Self::Perf => "perf_event_open (perf record)",
             Self::PerfOfAll => "perf_event_open for all processes (perf record -a)",
             Self::Fuse => "root, with /dev/fuse and mounts",
+            Self::Ext4 => "root, with mkfs.ext4 and loop devices",
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
             Self::NewerPerf => "perf 6.12, to compare with (scripts/setup.sh live)",
             Self::Dwarfdump => "llvm-dwarfdump (scripts/setup.sh live)",
@@ -81,7 +84,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 13] = [const { OnceLock::new() }; 13];
+        static ANSWERS: [OnceLock<Option<String>>; 14] = [const { OnceLock::new() }; 14];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -128,6 +131,13 @@ impl Privilege {
             Self::Fuse => {
                 let mut sh = Command::new("sh");
                 sh.args(["-ec", "exec 3<>/dev/fuse; test \"$(id -u)\" = 0; unshare --mount true"]);
+                sh
+            }
+            Self::Ext4 => {
+                let mut sh = Command::new("sh");
+                let script = "image=$(mktemp); trap 'rm $image' EXIT; truncate -s 1M $image; \
+                              mkfs.ext4 -q $image; unshare --mount mount -o loop $image /proc";
+                sh.args(["-ec", script]);
                 sh
             }
             Self::Filters => {

@@ -11,26 +11,23 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::signals::{FAULTS, without_cancellation};
 
-/// How long an answer holds, in nanoseconds. Asking takes 5 µs: a system call for each signal.
-const LONGEST: u64 = 10_000_000;
-
-/// The last answer, and when it was found, by a clock that is precise to some milliseconds; 0: never.
+/// The last answer, and when it was found, by a clock with ticks of 1 to 10 milliseconds; 0: never. Asking takes 5 µs: a system call
+/// for each signal.
 static HANDLERS: AtomicBool = AtomicBool::new(true);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a signal may interrupt this thread for a handler, such as a garbage collector's for stopping threads, or a timer's.
 /// Handlers for faults of the thread itself do not count.
 ///
-/// A handler that was installed in the last ten milliseconds may not be known yet. So the answer may decide about speed, but not about
+/// A handler that was installed in this tick of the clock may not be known yet. So the answer may decide about speed, but not about
 /// whether a thread waits for itself or for ever.
 #[must_use]
 pub fn handlers_may_run() -> bool {
     let now = now();
-    let asked = ASKED.load(Acquire);
-    if asked == 0 || now.wrapping_sub(asked) >= LONGEST {
+    if ASKED.load(Acquire) != now {
         let _thread = without_cancellation();
         HANDLERS.store(are_there(), Relaxed);
-        ASKED.store(now.max(1), Release);
+        ASKED.store(now, Release);
     }
     HANDLERS.load(Relaxed)
 }
@@ -61,12 +58,13 @@ fn has_handler(signal: libc::c_int) -> bool {
 fn now() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds).max(1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::has_handler;
+    use super::{handlers_may_run, has_handler};
 
     extern "C" fn handle(_: libc::c_int) {}
 
@@ -79,6 +77,9 @@ mod tests {
         assert!(!has_handler(libc::SIGURG));
         set(handle as extern "C" fn(libc::c_int) as libc::sighandler_t);
         assert!(has_handler(libc::SIGURG));
+        // Longer than a tick of the clock.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(handlers_may_run());
         set(libc::SIG_IGN);
         assert!(!has_handler(libc::SIGURG));
         set(libc::SIG_DFL);

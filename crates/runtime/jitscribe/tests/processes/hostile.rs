@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("a_private_directory_of_others", a_private_directory_of_others),
     ("a_dump_is_for_its_user_alone", a_dump_is_for_its_user_alone),
     ("no_space_for_a_dump", no_space_for_a_dump),
+    ("no_space_for_a_dump_in_ext4", no_space_for_a_dump_in_ext4),
     ("no_limit_is_a_signal", no_limit_is_a_signal),
 ];
 
@@ -314,6 +315,23 @@ fn no_space_for_a_dump() {
         shell.arg(player.get_program()).args(player.get_args());
         run(shell, &[]);
     }
+}
+
+/// There, space is written and not allocated.
+fn no_space_for_a_dump_in_ext4() {
+    if !have(&[Privilege::Ext4]) {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let (image, mount_point) = (dir.path().join("image"), dir.path().join("mounted"));
+    fs::create_dir(&mount_point).unwrap();
+    let mount = r#"truncate -s 1M "$1" && mkfs.ext4 -q -O ^has_journal -N 16 "$1" &&
+        mount -o loop "$1" "$2" && shift 2 && exec "$@""#;
+    let mut shell = unshare();
+    shell.args(["--mount", "sh", "-c", mount, "sh"]).arg(&image).arg(&mount_point);
+    let player = scenario("little-space", &mount_point);
+    shell.arg(player.get_program()).args(player.get_args());
+    run(shell, &[]);
 }
 
 fn no_limit_is_a_signal() {

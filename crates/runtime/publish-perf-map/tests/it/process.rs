@@ -58,6 +58,7 @@ fn role() {
         "fill" => fill(&folder),
         "refused" => refused(&folder),
         "exec" => exec(&folder),
+        "many" => many(&folder),
         other => panic!("no role {other}"),
     }
     println!("played");
@@ -391,4 +392,31 @@ fn exec(folder: &Path) {
     let error =
         Command::new(me).args(["--exact", "process::role", "--nocapture"]).env(AGAIN, "1").exec();
     panic!("{error}");
+}
+
+const MANY: usize = 2_000;
+
+#[test]
+fn a_load_is_one_system_call() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let calls = folder.path().join("calls");
+    let strace = ["strace", "-f", "-qq", "-o", calls.to_str().unwrap()];
+    succeed("many", folder.path(), &strace, "");
+    let calls = fs::read_to_string(calls).unwrap();
+    let lines = calls.lines().skip_while(|line| !line.contains("code_0_")).collect::<Vec<_>>();
+    let end = lines.iter().position(|line| line.contains(&format!("code_{}_", MANY - 1)));
+    let calls = end.expect("the last line was written") + 1;
+    assert!(calls >= MANY, "{calls}");
+    // Once in 64 loads, or in ten milliseconds, which pass sooner while each call is traced.
+    assert!(calls < MANY + MANY / 8, "{calls} for {MANY}");
+}
+
+fn many(folder: &Path) {
+    let map = create(folder, &Arc::default());
+    for n in 0..MANY {
+        map.load(0x1000 + n as u64 * 0x10, 0x10, format!("code_{n}_").as_bytes());
+    }
 }
