@@ -186,7 +186,8 @@ fn in_perf_map(places: &Places<'_>, lifetime: Lifetime) -> io::Result<f64> {
     Ok(time)
 }
 
-/// What a runtime does that writes a jitdump itself: makes its records, and writes them with one call.
+/// What a runtime does that writes a jitdump itself: makes its records, and writes them with one
+/// call.
 fn written(places: &Places<'_>) -> io::Result<f64> {
     let folder = places.next()?;
     let mut file = File::create(folder.join("jit.dump"))?;

@@ -129,8 +129,8 @@ unsafe fn load(scribe: *const OpaqueScribe, code: *const Code, handle: *mut Hand
     })
 }
 
-/// The whole of [`jitscribe_load`] for a scribe that is off and valid arguments. Outside of the guard, which takes longer than all of
-/// this: there is nothing here that can panic, or that a sanitizer intercepts.
+/// The whole of [`jitscribe_load`] for a scribe that is off and valid arguments. Outside of the guard, which takes longer than
+/// all of this: there is nothing here that can panic, or that a sanitizer intercepts.
 ///
 /// # Safety
 /// The contract of the header.

@@ -11,16 +11,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::signals::{FAULTS, without_cancellation};
 
-/// The last answer, and when it was found, by a clock with ticks of 1 to 10 milliseconds; 0: never. Asking takes 5 µs: a system call
-/// for each signal.
+/// The last answer, and when it was found, by a clock with ticks of 1 to 10 milliseconds; 0: never. Asking takes 5 µs: a system
+/// call for each signal.
 static HANDLERS: AtomicBool = AtomicBool::new(true);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a signal may interrupt this thread for a handler, such as a garbage collector's for stopping threads, or a timer's.
 /// Handlers for faults of the thread itself do not count.
 ///
-/// A handler that was installed in this tick of the clock may not be known yet. So the answer may decide about speed, but not about
-/// whether a thread waits for itself or for ever.
+/// A handler that was installed in this tick of the clock may not be known yet. So the answer may decide about speed, but not
+/// about whether a thread waits for itself or for ever.
 #[must_use]
 pub fn handlers_may_run() -> bool {
     let now = now();

@@ -184,8 +184,8 @@ impl Scribe {
         self.0.control() != 0 || self.0.is_on_after_all()
     }
 
-    /// [`Self::is_on`] as far as a few loads can tell; `None` while the child of a fork has no log of its own yet. It cannot panic, and
-    /// calls nothing that a sanitizer of the host intercepts: for bindings, which need not prepare for either then.
+    /// [`Self::is_on`] as far as a few loads can tell; `None` while the child of a fork has no log of its own yet. It cannot
+    /// panic, and calls nothing that a sanitizer of the host intercepts: for bindings, which need not prepare for either then.
     #[doc(hidden)]
     #[inline]
     #[must_use]

@@ -34,8 +34,9 @@ pub(crate) struct Descriptor {
 impl Descriptor {
     pub fn new(fd: OwnedFd) -> Result<Self, Cause> {
         let stat = fstat(&fd).map_err(Cause::system("examine it"))?;
-        // A program that closes all descriptors opens its next files under the lowest numbers. Under
-        // this one, there is no file then, and a write that was not preceded by a check fails.
+        // A program that closes all descriptors opens its next files under the lowest numbers.
+        // Under this one, there is no file then, and a write that was not preceded by a check
+        // fails.
         let fd = guest::moved_out_of_the_way(fd);
         Ok(Descriptor { fd: Some(fd), identity: Identity::of(&stat) })
     }

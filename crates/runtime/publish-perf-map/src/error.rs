@@ -54,8 +54,8 @@ pub enum Cause {
     SizeLimit,
     /// The process was forked while another thread was writing to the map.
     ForkedAmidWrite,
-    /// A signal handler announced code while its own thread was writing to the map, or another thread
-    /// was writing for seconds: a signal handler has stopped it there, or the disk has.
+    /// A signal handler announced code while its own thread was writing to the map, or another
+    /// thread was writing for seconds: a signal handler has stopped it there, or the disk has.
     Interrupted,
 }
 

@@ -18,7 +18,8 @@ use crate::table::Resize;
 /// after this many nanoseconds: each of the calls for it takes about as long as a third of a write.
 const MOST_UNCHECKED: u32 = 64;
 const LONGEST_UNCHECKED: u64 = 10_000_000;
-/// So near to the limit on file sizes, it is examined each time: what others may have written counts.
+/// So near to the limit on file sizes, it is examined each time: what others may have written
+/// counts.
 const NEAR_LIMIT: u64 = 16 << 20;
 
 /// Counts how often a map of this process was opened whose file existed: maybe that of another map.
@@ -129,8 +130,8 @@ impl MapFile {
     }
 
     /// Examines the file, and returns whether it has been deleted. It also checks that the
-    /// descriptor is still ours, and that the file was not truncated. If others have written between
-    /// lines of ours, there are [unsure](Self::unsure) ones then.
+    /// descriptor is still ours, and that the file was not truncated. If others have written
+    /// between lines of ours, there are [unsure](Self::unsure) ones then.
     pub fn is_deleted(&mut self) -> Result<bool, Cause> {
         let stat = self.append.examine()?;
         let end = length(&stat);
@@ -138,8 +139,8 @@ impl MapFile {
             return Err(Cause::Damaged);
         }
         self.seen_end = end;
-        // Each append makes the file longer. So nothing of others is in it if it has the length that
-        // ours alone have.
+        // Each append makes the file longer. So nothing of others is in it if it has the length
+        // that ours alone have.
         if end == self.end {
             self.sure_end = end;
         }
@@ -177,8 +178,8 @@ impl MapFile {
         self.ends_with_ours = false;
     }
 
-    /// Appends complete lines with one `write`, and returns their offset. Just before, the file must
-    /// be examined if that [is due](Self::is_check_due).
+    /// Appends complete lines with one `write`, and returns their offset. Just before, the file
+    /// must be examined if that [is due](Self::is_check_due).
     ///
     /// If a write is incomplete, as on a full disk, the partial last line is overwritten with
     /// newlines, so that no reader takes it for a complete line.

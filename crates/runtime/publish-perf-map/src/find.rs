@@ -30,8 +30,8 @@ enum Place {
 /// The lines that must be written again, as they were: address and line.
 pub(crate) type Joined = Vec<(u64, Vec<u8>)>;
 
-/// Finds the lines of `table` from `range.start` on, which are in `range` of the file, and sets their
-/// offsets.
+/// Finds the lines of `table` from `range.start` on, which are in `range` of the file, and sets
+/// their offsets.
 pub(crate) fn find(file: &MapFile, range: Range<u64>, table: &mut Table) -> Result<Joined, Cause> {
     let pieces = table.pieces().filter(|(_, piece)| piece.offset >= range.start);
     // Ordered by address.
@@ -78,8 +78,8 @@ fn match_line(sought: &mut [Sought], offset: u64, line: &[u8]) {
     }
 }
 
-/// Calls `look` with each complete line in a part of the file, and its offset. Of a very long line, only
-/// the end is looked at, in which there may be one of ours.
+/// Calls `look` with each complete line in a part of the file, and its offset. Of a very long line,
+/// only the end is looked at, in which there may be one of ours.
 fn each_line(
     file: &MapFile,
     range: Range<u64>,

@@ -51,30 +51,31 @@
 //! overwritten. An unload makes none. Memory: 45 to 70 bytes for each line in the file, without the
 //! names.
 //!
-//! The file is examined once in 64 loads, and by the first load after ten milliseconds without a check:
-//! whether it has been deleted or truncated, whether the descriptor is still ours, and whether others
-//! have written to it. Until then:
+//! The file is examined once in 64 loads, and by the first load after ten milliseconds without a
+//! check: whether it has been deleted or truncated, whether the descriptor is still ours, and
+//! whether others have written to it. Until then:
 //!
 //! - a deleted file is not restored. Its lines are not lost: the new file gets them, too;
-//! - lines of others may be between ours, whose places are then not where they are thought to be. They are
-//!   searched for at the next check, and before one of them is changed;
-//! - if another writer has not ended its line, ours becomes part of it. It is written again at the next
-//!   check;
-//! - a descriptor that the program has closed is written to. It has a high number, so that no other file
-//!   has it: a program that closes all descriptors opens its next files under the lowest ones. The write
-//!   fails, and the map is given up.
+//! - lines of others may be between ours, whose places are then not where they are thought to be.
+//!   They are searched for at the next check, and before one of them is changed;
+//! - if another writer has not ended its line, ours becomes part of it. It is written again at the
+//!   next check;
+//! - a descriptor that the program has closed is written to. It has a high number, so that no other
+//!   file has it: a program that closes all descriptors opens its next files under the lowest ones.
+//!   The write fails, and the map is given up.
 //!
-//! From the first line of another writer on, and within 16 MiB of the limit on file sizes, the file is
-//! examined before each load, and asked where the line went: two system calls more. So is it from the
-//! beginning if the file existed, or if another map of this process has opened an existing one.
+//! From the first line of another writer on, and within 16 MiB of the limit on file sizes, the file
+//! is examined before each load, and asked where the line went: two system calls more. So is it
+//! from the beginning if the file existed, or if another map of this process has opened an existing
+//! one.
 //!
 //! # Limits
 //!
-//! Not for signal handlers, because there is a lock. It is given up, and the map with it, if a handler
-//! that interrupted its thread asks for it, or if another thread has it for five seconds. If an allocation fails, the map is given up.
-//! Two processes with equal pids in different pid namespaces that share one `/tmp` and one user
-//! cannot tell their files apart. A `RLIMIT_FSIZE` that is lowered while the map is open is not
-//! noticed.
+//! Not for signal handlers, because there is a lock. It is given up, and the map with it, if a
+//! handler that interrupted its thread asks for it, or if another thread has it for five seconds.
+//! If an allocation fails, the map is given up. Two processes with equal pids in different pid
+//! namespaces that share one `/tmp` and one user cannot tell their files apart. A `RLIMIT_FSIZE`
+//! that is lowered while the map is open is not noticed.
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]

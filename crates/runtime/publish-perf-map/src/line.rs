@@ -48,8 +48,8 @@ pub(crate) fn push(out: &mut Vec<u8>, address: u64, size: u64, name: &[u8]) -> u
     u16::try_from(out.len() - before).unwrap_or(u16::MAX)
 }
 
-/// Appends the two numbers. By hand, because formatting takes as long as a fifth of the system call that
-/// writes the line.
+/// Appends the two numbers. By hand, because formatting takes as long as a fifth of the system call
+/// that writes the line.
 fn push_head(out: &mut Vec<u8>, address: u64, size: u64) {
     let mut head = [0; LONGEST_HEAD];
     let mut length = 0;
@@ -66,8 +66,8 @@ fn push_head(out: &mut Vec<u8>, address: u64, size: u64) {
     out.extend_from_slice(&head[..length]);
 }
 
-/// Whether a name, as most are, needs no change: printable ASCII, no blank at either end, and neither too
-/// short nor too long.
+/// Whether a name, as most are, needs no change: printable ASCII, no blank at either end, and
+/// neither too short nor too long.
 fn is_plain(name: &[u8]) -> bool {
     let is_blank_at_an_end = name.first() == Some(&b' ') || name.last() == Some(&b' ');
     (SHORTEST..=LONGEST_NAME).contains(&name.len())

@@ -10,8 +10,8 @@ use rustix::time::Timespec;
 
 use crate::file::now;
 
-/// Nanoseconds that a thread waits for another one. That may have been stopped by a signal handler of the
-/// host, and go on only after the waiting one. Or it waits for the disk.
+/// Nanoseconds that a thread waits for another one. That may have been stopped by a signal handler
+/// of the host, and go on only after the waiting one. Or it waits for the disk.
 const PATIENCE: u64 = 5_000_000_000;
 /// Length of a sleep: about as much as the kernel adds to it.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
@@ -19,7 +19,8 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 const SPINS: u32 = 200;
 
 thread_local! {
-    // Its address identifies the thread. The type has no destructor, so that this works in any handler.
+    // Its address identifies the thread. The type has no destructor, so that this works in any
+    // handler.
     static THREAD: Cell<u8> = const { Cell::new(0) };
 }
 

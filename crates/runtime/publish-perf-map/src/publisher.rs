@@ -16,11 +16,11 @@ const BATCH: usize = 64 << 10;
 
 /// The perf map of this process. See the [crate's documentation](crate).
 ///
-/// Every method may be called from any thread at any time, except from signal handlers. If a handler
-/// does, and has interrupted one on the same thread, the map is given up. No method waits for another
-/// thread for longer than five seconds; then, too, the map is given up. None fails:
-/// at the first error the map is given up, which is reported to the [reporter](Options::reporter),
-/// and from then on every method does nothing.
+/// Every method may be called from any thread at any time, except from signal handlers. If a
+/// handler does, and has interrupted one on the same thread, the map is given up. No method waits
+/// for another thread for longer than five seconds; then, too, the map is given up. None fails: at
+/// the first error the map is given up, which is reported to the [reporter](Options::reporter), and
+/// from then on every method does nothing.
 #[derive(Debug)]
 pub struct PerfMap {
     /// Whether the map was given up or closed.

@@ -31,7 +31,7 @@ pub(crate) struct State {
     unsure: Range<u64>,
 }
 
-const NONE: Range<u64> = u64::MAX..0;
+const NONE: Range<u64> = 0..0;
 
 /// Whether code can exist in this range.
 pub(crate) fn can_be(address: u64, size: u64) -> bool {
@@ -75,7 +75,8 @@ impl State {
                 }
                 self.be_sure_of(*address..*address + *size)?;
             }
-            // Lines of a batch may be changed by later ones of it, so their offsets must be certain.
+            // Lines of a batch may be changed by later ones of it, so their offsets must be
+            // certain.
             _ => {
                 self.check()?;
                 self.file.be_careful();
@@ -126,7 +127,9 @@ impl State {
         if from == to || !can_be(to, size) {
             return Ok(());
         }
-        self.be_sure()?;
+        if self.file.sure_end().is_some() {
+            self.check()?;
+        }
         let Some((address, piece)) = self.table.unload(from, size) else { return Ok(()) };
         let name = self.name(address, &piece)?;
         self.load(to, size, &name)
@@ -184,15 +187,16 @@ impl State {
         }
         let sure_end = self.file.sure_end().unwrap_or(u64::MAX);
         if self.table.overlapping(&range).any(|piece| piece.offset >= sure_end) {
-            self.examine()?;
+            self.check()?;
         }
         Ok(())
     }
 
     fn note_unsure(&mut self, address: u64, size: u64) {
         if self.file.sure_end().is_some() {
-            self.unsure.start = self.unsure.start.min(address);
-            self.unsure.end = self.unsure.end.max(address + size);
+            let all = &mut self.unsure;
+            let start = if all.is_empty() { address } else { all.start.min(address) };
+            *all = start..all.end.max(address + size);
         }
     }
 

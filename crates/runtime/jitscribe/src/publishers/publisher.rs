@@ -7,9 +7,9 @@ use jit_code::Code;
 
 /// Passes code on to one tool.
 ///
-/// The methods are called by any thread, at the same time, with signals held, unless it [does not need that](Self::must_hold_signals). They may take locks of their own and allocate by
-/// the types of the crate `fallible`. They never fail into the runtime: a publisher that cannot continue turns itself off and
-/// reports it to the [`Host`].
+/// The methods are called by any thread, at the same time, with signals held, unless it [does not need
+/// that](Self::must_hold_signals). They may take locks of their own and allocate by the types of the crate `fallible`. They never
+/// fail into the runtime: a publisher that cannot continue turns itself off and reports it to the [`Host`].
 ///
 /// A code may be loaded and unloaded by other threads while [`start`](Self::start) publishes what is alive, and it may be passed
 /// to `unload` or `moved` without ever having been passed to `load`.

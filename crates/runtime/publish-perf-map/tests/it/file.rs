@@ -40,8 +40,8 @@ fn reporting(folder: &TempDir) -> (PerfMap, Arc<Mutex<Vec<String>>>) {
     (map.unwrap(), said)
 }
 
-/// Waits until the next load examines the file: it does so ten milliseconds after the last time, by a
-/// clock that has steps of up to ten.
+/// Waits until the next load examines the file: it does so ten milliseconds after the last time, by
+/// a clock that has steps of up to ten.
 fn until_a_check_is_due() {
     std::thread::sleep(Duration::from_millis(40));
 }
@@ -364,6 +364,20 @@ fn a_deleted_file_is_created_again() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// Each load finds out where the line of the previous one is, which examines the file, too.
+#[test]
+fn a_deleted_file_is_created_again_while_one_code_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (map, said) = reporting(&folder);
+    map.load(0x1000, 0x10, b"first");
+    fs::remove_file(path(&folder)).unwrap();
+    for _ in 0..3 {
+        map.load(0x1000, 0x10, b"again");
+    }
+    assert!(text(&path(&folder)).ends_with("1000 10 again\n"));
+    assert!(said.lock().unwrap().is_empty());
+}
+
 #[test]
 fn a_writer_that_destroys_our_lines_is_detected() {
     // Shorter than it was.
@@ -386,8 +400,9 @@ fn a_writer_that_destroys_our_lines_is_detected() {
     assert_eq!(said.lock().unwrap().len(), 1);
     assert!(map.is_off());
 
-    // The same length, but different content: its lines are not changed. The line is missed before the
-    // new one is written if the file was not examined since, and else when it has to be changed.
+    // The same length, but different content: its lines are not changed. The line is missed before
+    // the new one is written if the file was not examined since, and else when it has to be
+    // changed.
     for (is_examined, theirs, ours) in [
         (false, "7000 10 theirs_and_longer\n", ""),
         (true, "7000 10 ours\n", "2000 10 ours\n1000 20 again\n"),

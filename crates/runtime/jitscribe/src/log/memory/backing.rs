@@ -282,16 +282,20 @@ fn is_extended(file: BorrowedFd<'_>) -> bool {
     fstatfs(file).is_ok_and(|found| found.f_type as u64 == MAGIC)
 }
 
-/// [`allocate`] at the end of a file in a file system that overwrites data in place, and where this takes a third of the time: ext4 puts
-/// what one call writes into a few large pages, while it gets a page for each fault in space that was only allocated. Written
-/// data has its space on the disk from then on, reserved at first.
+/// [`allocate`] at the end of a file in a file system that overwrites data in place, and where this takes a third of the time:
+/// ext4 puts what one call writes into a few large pages, while it gets a page for each fault in space that was only allocated.
+/// Written data has its space on the disk from then on, reserved at first.
 fn allocate_by_writing(file: BorrowedFd<'_>, at: usize, length: usize) -> Result<(), Errno> {
-    let written = write_zeros(file, at as u64, length);
-    if written.is_err() {
-        // As if nothing had been allocated: what was written is behind the end of the log.
-        let _ = retry(|| ftruncate(file, at as u64));
+    match write_zeros(file, at as u64, length) {
+        Ok(()) => Ok(()),
+        // A filter of system calls may forbid it.
+        Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => allocate(file, at, length),
+        Err(error) => {
+            // As if nothing had been allocated: what was written is behind the end of the log.
+            let _ = retry(|| ftruncate(file, at as u64));
+            Err(error)
+        }
     }
-    written
 }
 
 fn write_zeros(file: BorrowedFd<'_>, mut at: u64, mut length: usize) -> Result<(), Errno> {
