@@ -13,14 +13,14 @@
 // The modules are private: users of the C API read the header, not the Rust documentation.
 mod announce;
 mod api;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "arena"))]
 mod arena;
 mod code;
 #[cfg(target_os = "linux")]
 mod crash;
 mod guard;
 mod notice;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "objects"))]
 mod object;
 mod opaque;
 mod outcome;
@@ -35,7 +35,7 @@ pub use api::{
     jitscribe_log_fd, jitscribe_moved, jitscribe_moved_to_address, jitscribe_open, jitscribe_poll,
     jitscribe_result_name, jitscribe_unload, jitscribe_version,
 };
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "arena"))]
 pub use arena::{
     ArenaFlag, ArenaSettings, OpaqueAllocation, OpaqueArena, jitscribe_allocation_edit,
     jitscribe_allocation_finish, jitscribe_allocation_free, jitscribe_arena_allocate,
@@ -45,7 +45,7 @@ pub use code::{Code, Inlined, Kind, Line, Range};
 #[cfg(target_os = "linux")]
 pub use crash::{Stack, jitscribe_crash_stream};
 pub use notice::Subject;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "objects"))]
 pub use object::{ObjectFormat, jitscribe_write_object};
 pub use opaque::{Handle, OpaqueScribe};
 pub use outcome::Outcome;

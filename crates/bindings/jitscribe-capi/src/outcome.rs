@@ -1,6 +1,6 @@
 //! What a function of the C API returns.
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "objects"))]
 use jitscribe::objects::ObjectError;
 
 /// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and out-parameters have
@@ -37,7 +37,10 @@ pub enum Outcome {
 
 /// Why nothing was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(unix), expect(dead_code, reason = "objects are not written there"))]
+#[cfg_attr(
+    not(all(unix, feature = "objects")),
+    expect(dead_code, reason = "objects are not written")
+)]
 pub(crate) enum Failure {
     Null,
     StructSize,
@@ -49,7 +52,7 @@ pub(crate) enum Failure {
     Memory,
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "objects"))]
 impl From<ObjectError> for Failure {
     fn from(error: ObjectError) -> Self {
         match error {
