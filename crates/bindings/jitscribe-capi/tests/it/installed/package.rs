@@ -72,6 +72,89 @@ fn only_the_api_is_exported() {
     assert_eq!(symbols(&["--extern-only", "--defined-only"], "libjitscribe.a"), linked);
 }
 
+/// The names of a file's sections and symbols.
+fn contents(file: &Path) -> String {
+    run(Command::new("readelf").args(["--sections", "--symbols", "--wide"]).arg(file))
+}
+
+/// Debug info is in a file apart, and debuggers find it.
+#[test]
+fn libraries_are_stripped() {
+    let lib = prefix().join("lib");
+    for library in ["libjitscribe.a", "libjitscribe.so"] {
+        let contents = contents(&lib.join(library));
+        assert!(!contents.contains(".debug_") && !contents.contains(".llvmbc"), "{library}");
+    }
+    assert!(!contents(&lib.join("libjitscribe.so")).contains(".symtab"));
+    let apart = lib.join(format!(".debug/libjitscribe.so.{VERSION}.debug"));
+    assert!(contents(&apart).contains(".debug_line"));
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-ex", "info line jitscribe_version"]);
+    let said = run(gdb.arg(lib.join("libjitscribe.so")));
+    assert!(said.contains("api.rs\" starts at address"), "{said}");
+}
+
+/// What prints backtraces would be a fifth of a megabyte.
+#[test]
+fn no_reader_of_debug_info_is_linked() {
+    let lib = prefix().join("lib");
+    let apart = lib.join(format!(".debug/libjitscribe.so.{VERSION}.debug"));
+    for file in [lib.join("libjitscribe.a"), apart] {
+        let contents = contents(&file);
+        // Methods of vectors that these crates of the standard library have in common with others bear their names, too.
+        for part in ["5gimli4read4line", "9addr2line4line", "11miniz_oxide7inflate"] {
+            let found: Vec<_> = contents.lines().filter(|line| line.contains(part)).collect();
+            assert!(found.is_empty(), "{}: {found:#?}", file.display());
+        }
+        assert!(contents.contains("rust_eh_personality"), "panics are caught");
+    }
+}
+
+/// A library that is made as ours is, with a function that panics: it returns, with the message, and without the backtrace.
+#[test]
+fn a_panic_is_caught_and_says_where() {
+    let folder = fresh("panics");
+    std::fs::write(
+        folder.join("panics.rs"),
+        "#[unsafe(no_mangle)]
+        pub extern \"C\" fn panics() -> i32 {
+            std::panic::catch_unwind(|| { panic!(\"a fault\") }).unwrap_or(7)
+        }",
+    )
+    .expect("written");
+    std::fs::write(
+        folder.join("main.c"),
+        "int panics(void);
+        int main(void) { return panics() == 7 && panics() == 7 ? 0 : 1; }",
+    )
+    .expect("written");
+    std::fs::write(
+        folder.join("Makefile"),
+        format!(
+            "include {}\nlibmade.a:\n\twork=.; set -e; $(call archive,libpanics.a,panics,made)\n",
+            root().join("../archive.mk").display()
+        ),
+    )
+    .expect("written");
+    for (options, backtrace) in [(&[][..], "1"), (&["-O", "-Clto=fat"], "full")] {
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--edition=2024", "--crate-type=staticlib", "-o", "libpanics.a", "panics.rs"]);
+        run(rustc.args(options).current_dir(&folder));
+        run(Command::new("make").args(["--always-make", "libmade.a"]).current_dir(&folder));
+        assert!(!contents(&folder.join("libmade.a")).contains("5gimli4read4line"));
+        let mut link = Command::new("cc");
+        link.args(["main.c", "-o", "program", "libmade.a", "-lpthread", "-ldl", "-lgcc_s"]);
+        run(link.current_dir(&folder));
+        let mut program = Command::new(folder.join("program"));
+        let output = program.env("RUST_BACKTRACE", backtrace).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.matches("panicked at panics.rs:3:").count(), 2, "{said}");
+        assert_eq!(said.matches("a fault").count(), 2, "{said}");
+        assert!(!said.contains("panics::panics"), "{said}");
+    }
+}
+
 /// A program may contain another library that is written in Rust, with symbols of the same names: here, with an allocator and a panic
 /// handler of its own.
 #[test]
@@ -158,6 +241,7 @@ fn destdir_differs_from_the_prefix() {
         "usr/include/jitscribe/llvm_preload.cpp".to_owned(),
         "usr/include/jitscribe/objects.h".to_owned(),
         "usr/include/jitscribe/objects.hpp".to_owned(),
+        format!("{lib}/.debug/libjitscribe.so.{VERSION}.debug"),
         format!("{lib}/cmake/jitscribe/jitscribe-config-version.cmake"),
         format!("{lib}/cmake/jitscribe/jitscribe-config.cmake"),
         format!("{lib}/libjitscribe.a"),
