@@ -1,10 +1,11 @@
 //! Errors in a dump, and their positions.
 
+use core::fmt;
+
 use crate::record_id::RecordId;
 
 /// Something in the dump that cannot be read: its position and the cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at offset {offset:#x}: {kind}")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Offset in the file: of the file header, or of the bad record.
     pub offset: u64,
@@ -19,29 +20,25 @@ impl Error {
 }
 
 /// The causes of errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The file is shorter than the 40 bytes of a header.
-    #[error("a jitdump header has 40 bytes, but the file has {len}")]
     HeaderCutOff {
         /// Length of the file.
         len: u64,
     },
     /// The first four bytes are not the magic number in either byte order.
-    #[error("not a jitdump: it begins with {found:02x?}")]
     BadMagic {
         /// The bytes found.
         found: [u8; 4],
     },
     /// A version whose layout is unknown (above 1).
-    #[error("unknown jitdump version {version}")]
     UnknownVersion {
         /// The version found.
         version: u32,
     },
     /// Bytes that are not a record. Reading continues where the next record is found, if there is one.
-    #[error("no record here ({} bytes skipped{})", len, if *.zeros { ", a hole of zeros" } else { "" })]
     Gap {
         /// How many bytes were skipped.
         len: u64,
@@ -49,7 +46,6 @@ pub enum ErrorKind {
         zeros: bool,
     },
     /// The record is too small for the fields of its type.
-    #[error("{id} record of {total_size} bytes is too small for its fields")]
     RecordTooSmall {
         /// Type of the record.
         id: RecordId,
@@ -57,10 +53,8 @@ pub enum ErrorKind {
         total_size: u32,
     },
     /// A LOAD whose name has no terminating NUL within the record.
-    #[error("the code's name is not terminated")]
     NameNotTerminated,
     /// A LOAD that claims more code than the record holds.
-    #[error("the record claims {code_size} bytes of code but contains {available}")]
     CodeTooLarge {
         /// The size claimed.
         code_size: u64,
@@ -68,7 +62,6 @@ pub enum ErrorKind {
         available: u64,
     },
     /// A DEBUG_INFO whose entries end before their count is reached.
-    #[error("debug entry {index} of {nr_entry} does not fit into its record")]
     EntryCutOff {
         /// Number of the entry, from 0.
         index: u64,
@@ -76,10 +69,6 @@ pub enum ErrorKind {
         nr_entry: u64,
     },
     /// An UNWINDING_INFO whose sizes contradict one another or the record's.
-    #[error(
-        "the record claims {unwinding_size} bytes of unwind data with a header of \
-         {eh_frame_hdr_size}, but contains {available}"
-    )]
     UnwindingTooLarge {
         /// Size of all unwinding data claimed.
         unwinding_size: u64,
@@ -89,3 +78,44 @@ pub enum ErrorKind {
         available: u64,
     },
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at offset {:#x}: {}", self.offset, self.kind)
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeaderCutOff { len } => {
+                write!(f, "a jitdump header has 40 bytes, but the file has {len}")
+            }
+            Self::BadMagic { found } => write!(f, "not a jitdump: it begins with {found:02x?}"),
+            Self::UnknownVersion { version } => write!(f, "unknown jitdump version {version}"),
+            Self::Gap { len, zeros } => {
+                let hole = if *zeros { ", a hole of zeros" } else { "" };
+                write!(f, "no record here ({len} bytes skipped{hole})")
+            }
+            Self::RecordTooSmall { id, total_size } => {
+                write!(f, "{id} record of {total_size} bytes is too small for its fields")
+            }
+            Self::NameNotTerminated => f.write_str("the code's name is not terminated"),
+            Self::CodeTooLarge { code_size, available } => {
+                write!(f, "the record claims {code_size} bytes of code but contains {available}")
+            }
+            Self::EntryCutOff { index, nr_entry } => {
+                write!(f, "debug entry {index} of {nr_entry} does not fit into its record")
+            }
+            Self::UnwindingTooLarge { unwinding_size, eh_frame_hdr_size, available } => write!(
+                f,
+                "the record claims {unwinding_size} bytes of unwind data with a header of \
+                 {eh_frame_hdr_size}, but contains {available}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ErrorKind {}

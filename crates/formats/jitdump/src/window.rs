@@ -1,6 +1,7 @@
 //! The codes of a file that is not held in memory: a window slides over it.
 
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::ControlFlow;
 use std::io;
 
@@ -53,14 +54,42 @@ impl<R: ReadAt + ?Sized> ReadAt for &R {
 }
 
 /// Why a file cannot be read as a jitdump.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum OpenError {
     /// Its bytes cannot be read.
-    #[error(transparent)]
-    Read(#[from] io::Error),
+    Read(io::Error),
     /// It is not a jitdump.
-    #[error(transparent)]
-    Format(#[from] Error),
+    Format(Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::Format(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Read(error) => error.source(),
+            Self::Format(error) => error.source(),
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        Self::Format(error)
+    }
 }
 
 /// What is known about a dump once all of it was read.

@@ -5,6 +5,7 @@ mod unwind_header;
 mod with_positions;
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::debug_info::{DebugEntry, EntryName};
 use crate::endian::{Endian, to_u64};
@@ -49,30 +50,44 @@ impl From<&Header> for WriterConfig {
 }
 
 /// Why a record was not written. Unless the sink failed, nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError<E> {
     /// The sink failed.
-    #[error("{0}")]
     Sink(E),
     /// The record would have more than 2^32 - 1 bytes.
-    #[error("a jitdump record of {size} bytes is too large")]
     TooLarge {
         /// The size it would have.
         size: u64,
     },
     /// A name contains a NUL, which ends a name in the file.
-    #[error("a name in a jitdump cannot contain a NUL")]
     NulInName,
     /// A file name is the single byte `0xff`, which readers interpret as "same file as before".
-    #[error("a file name that consists of the byte 0xff cannot be written")]
     NameMeansSame,
     /// An inlined call whose parent does not precede it.
-    #[error("the parent of an inlined call must precede it; that of call {index} does not")]
     ParentBehind {
         /// Number of the call, from 0.
         index: usize,
     },
 }
+
+impl<E: fmt::Display> fmt::Display for WriteError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sink(error) => error.fmt(f),
+            Self::TooLarge { size } => write!(f, "a jitdump record of {size} bytes is too large"),
+            Self::NulInName => f.write_str("a name in a jitdump cannot contain a NUL"),
+            Self::NameMeansSame => {
+                f.write_str("a file name that consists of the byte 0xff cannot be written")
+            }
+            Self::ParentBehind { index } => write!(
+                f,
+                "the parent of an inlined call must precede it; that of call {index} does not"
+            ),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> core::error::Error for WriteError<E> {}
 
 /// Writes a dump: first the header, then one record per call, each in one piece.
 ///
