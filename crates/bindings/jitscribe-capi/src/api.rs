@@ -326,7 +326,7 @@ pub unsafe extern "C" fn jitscribe_dump_path(
         let path = scribe.dump_path().unwrap_or_default();
         let path = path.as_os_str().as_encoded_bytes();
         if let Some((text, [end, ..])) = buffer.split_at_mut_checked(path.len()) {
-            text.write_copy_of_slice(path);
+            raw::copy(text, path);
             end.write(0);
         }
         out.set(path.len());
@@ -358,7 +358,7 @@ pub unsafe extern "C" fn jitscribe_code_context(
         let size = CodeContext::of_process().encode_attributes(&mut entries).unwrap_or(0);
         let entries = entries.get(..size).unwrap_or_default();
         if let Some(place) = buffer.get_mut(..size) {
-            place.write_copy_of_slice(entries);
+            raw::copy(place, entries);
         }
         out.set(size);
         Ok(())

@@ -219,6 +219,13 @@ pub(crate) unsafe fn buffer<'a>(
     Ok(buffer)
 }
 
+/// Copies bytes into a [`buffer`], as far as it reaches.
+pub(crate) fn copy(to: &mut [MaybeUninit<u8>], from: &[u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        to.write(*from);
+    }
+}
+
 /// [`buffer`], filled with zeros.
 ///
 /// # Safety
@@ -227,8 +234,8 @@ pub(crate) unsafe fn zeroed_buffer<'a>(at: *mut u8, size: usize) -> Result<&'a m
     // SAFETY: guaranteed by the caller.
     let buffer = unsafe { buffer(at, size) }?;
     buffer.fill(MaybeUninit::new(0));
-    // SAFETY: all bytes were written just now.
-    Ok(unsafe { buffer.assume_init_mut() })
+    // SAFETY: from a unique reference to as many bytes, all of which were written just now.
+    Ok(unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [u8]) })
 }
 
 /// A shared value.
