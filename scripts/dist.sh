@@ -41,7 +41,8 @@ dist=${dist:-$target/dist}
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 machine=$(uname -m)
 static=$machine-unknown-linux-musl
-packages=(jitscribe-cli demo-jit jitscribe-preload jitscribe-jvmti jitscribe-gdb jitscribe-capi jitscribe-codes)
+# Without jitscribe-capi, which its Makefile builds, in a profile of its own.
+packages=(jitscribe-cli demo-jit jitscribe-preload jitscribe-jvmti jitscribe-gdb jitscribe-codes)
 # Files have the time of the last commit, so that the same commit gives the same packages.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
@@ -54,7 +55,10 @@ strip_libraries() {
 
 compress=(-9n)
 deb_compress=(-Zxz)
+# How its Makefile gets the library for C, which it strips. Packages have no debug info.
+for_capi=(CARGO="cargo --locked" DEBUGDIR=)
 if [ -n "$built" ]; then
+    for_capi=(BUILT="$built" DEBUGDIR=)
     compress=(-1n)
     deb_compress=(-Zgzip -z1)
     static_command=$(dirname "$built")/$static/$(basename "$built")/jitscribe
@@ -92,7 +96,7 @@ gzip -9n <packaging/demo-jit.1 >"$tree/share/man/man1/demo-jit.1.gz"
 # What gdb runs for programs that load the library, or by a line in ~/.gdbinit.
 "$jitscribe" debug --print-script >"$tree/share/jitscribe/gdb.py"
 install -m 644 -t "$tree/share/doc/jitscribe/examples" packaging/*.service packaging/*.yaml
-scripts/third-party.sh "${packages[@]}" | gzip "${compress[@]}" >"$stage/THIRD-PARTY.gz"
+scripts/third-party.sh "${packages[@]}" jitscribe-capi | gzip "${compress[@]}" >"$stage/THIRD-PARTY.gz"
 
 # Archives: the same, and what install.sh needs to know.
 document() {
@@ -106,12 +110,16 @@ archive() {
 }
 gnu=jitscribe-$version-$machine-linux-gnu
 cp -a "$tree" "$stage/$gnu"
-for library in jitscribe-capi jitscribe-codes; do
-    make --silent -C crates/bindings/$library install BUILT="$built" DESTDIR="$stage/library" PREFIX=/usr
-done
+# $1: where. More: arguments of `make`.
+install_libraries() {
+    local root=$1
+    shift
+    make --silent -C crates/bindings/jitscribe-capi install "${for_capi[@]}" DESTDIR="$root" PREFIX=/usr "$@" >&2
+    make --silent -C crates/bindings/jitscribe-codes install BUILT="$built" DESTDIR="$root" PREFIX=/usr "$@"
+    find "$root" -name libjitscribe_codes.a -exec strip --strip-debug {} +
+}
+install_libraries "$stage/library"
 cp -a "$stage/library/usr/." "$stage/$gnu"
-strip_libraries "$stage/$gnu/lib/libjitscribe.so.$version"
-strip --strip-debug "$stage/$gnu/lib/"*.a
 # The archive is unpacked anywhere: paths start from the files themselves.
 sed -i -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' -e 's|^includedir=.*|includedir=${prefix}/include|' \
     "$stage/$gnu/lib/pkgconfig/"*.pc

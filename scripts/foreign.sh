@@ -268,18 +268,14 @@ riscv64() {
     check riscv64 command command_of $of /usr/riscv64-linux-gnu/lib/ld-linux-riscv64-lp64d.so.1
 }
 
-# A program with musl's C library and the static library: built for static programs, or for those with musl's dynamic linker, as on Alpine.
-# Rust's library for static programs contains a C library, so it does not serve for the others.
+# A program with musl's C library: a static one, one with musl's dynamic linker, as on Alpine, and one with the shared library.
 musl_c_program() {
-    local link=$1 flags=$2 folder=$3 scratch program unwinder
-    export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS=$flags
-    cargo build --quiet --locked --target x86_64-unknown-linux-musl -p jitscribe-capi --target-dir "$folder"
+    local link=$1 library=$2 scratch program
     scratch=$(mktemp -d)
-    # Debian's libgcc is for glibc 2.35, and wants a function that musl lacks.
-    unwinder=$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl/lib/self-contained
     program=$scratch/tinyjit
-    musl-gcc "$link" -std=c11 -O1 -Wall -I"$capi/include" "$capi/examples/c/tinyjit.c" \
-        "$folder/x86_64-unknown-linux-musl/debug/libjitscribe_capi.a" -L "$unwinder" -lunwind -o "$program"
+    make --silent -C "$capi" install CC=musl-gcc PROFILE=dev CARGO="cargo --locked" PREFIX="$scratch/installed" CARGO_TARGET_DIR="$target/musl"
+    musl-gcc "$link" -std=c11 -O1 -Wall -I"$scratch/installed/include" "$capi/examples/c/tinyjit.c" "$scratch/installed/lib/$library" \
+        -Wl,-rpath,"$scratch/installed/lib" -o "$program"
     readelf -lW "$program" >"$scratch/headers"
     "$program"
     if [ "$link" = -static ]; then
@@ -299,8 +295,9 @@ musl_command() {
 
 musl() {
     local of=x86_64-unknown-linux-musl
-    check musl c-api musl_c_program -static "" "$target"
-    check musl c-api musl_c_program -pie "-C target-feature=-crt-static" "$target/musl-dynamic"
+    check musl c-api musl_c_program -static libjitscribe.a
+    check musl c-api musl_c_program -pie libjitscribe.a
+    check musl c-api musl_c_program -pie libjitscribe.so
     check musl jitdump tests_of $of -p jitdump
     check musl perf-map tests_of $of -p perf-map
     check musl code-log tests_of $of -p code-log

@@ -12,11 +12,14 @@
 OBJCOPY ?= objcopy
 READELF ?= readelf
 STRIP ?= strip
-# A library with an unwinder that becomes a part of ours. Empty: the program has one.
+# A library with an unwinder for our own panics, which becomes a part of ours. Empty: the program's serves. Code is still registered with the
+# program's, by functions whose names ours must not have.
 unwinder ?=
 
 archive = \
-    $(call joined,$(2),'$(1)' $(unwinder)); \
+    $(if $(unwinder),$(OBJCOPY) --redefine-sym __register_frame=own_register_frame \
+        --redefine-sym __deregister_frame=own_deregister_frame '$(unwinder)' "$$work/unwinder.a";) \
+    $(call joined,$(2),'$(1)' $(if $(unwinder),"$$work/unwinder.a")); \
     $(call without_backtraces,$(2)); \
     $(READELF) -sW "$$work/whole.o" | awk 'NF == 8 && $$5 == "LOCAL" && $$7 == "UND" { print $$8 }' >"$$work/left"; \
     [ ! -s "$$work/left" ] || $(OBJCOPY) --strip-symbols="$$work/left" "$$work/whole.o"; \

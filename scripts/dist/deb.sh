@@ -14,15 +14,11 @@ mkdir -p "$debs"
 cp -a "$stage/command" "$debs/jitscribe"
 
 # The library, with what gdb runs when a program loads it; and what programs are compiled with.
-for library in jitscribe-capi jitscribe-codes; do
-    make --silent -C crates/bindings/$library install BUILT="$built" DESTDIR="$debs/libjitscribe-dev" PREFIX=/usr LIBDIR="/usr/lib/$triplet"
-done
+install_libraries "$debs/libjitscribe-dev" LIBDIR="/usr/lib/$triplet"
 lib=usr/lib/$triplet
 mkdir -p "$debs/libjitscribe0/$lib"
 mv "$debs/libjitscribe-dev/$lib/libjitscribe.so."* "$debs/libjitscribe0/$lib"
 chmod 644 "$debs/libjitscribe0/$lib/libjitscribe.so.$version"
-strip_libraries "$debs/libjitscribe0/$lib/libjitscribe.so.$version"
-strip --strip-debug "$debs/libjitscribe-dev/$lib/"*.a
 install -D -m 644 packaging/libjitscribe-gdb.py "$debs/libjitscribe0/usr/share/gdb/auto-load/$lib/libjitscribe.so.$version-gdb.py"
 
 # What linking with the library means for another package: dpkg-shlibdeps reads these.
