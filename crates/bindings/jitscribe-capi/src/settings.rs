@@ -242,9 +242,12 @@ unsafe fn apply_names(settings: &Settings, mut builder: Builder) -> Result<Build
     if !dir.is_empty() {
         builder = builder.perf_map_dir(path(dir));
     }
+    #[cfg(feature = "vtune")]
     if !module.is_empty() {
         builder = builder.vtune_module(start(module));
     }
+    #[cfg(not(feature = "vtune"))]
+    let _ = module;
     if !service.is_empty() {
         builder = builder.service_name(start(service));
     }

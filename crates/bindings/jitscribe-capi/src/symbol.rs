@@ -113,6 +113,14 @@ pub unsafe extern "C" fn jitscribe_symbolize(
 pub unsafe extern "C" fn jitscribe_show_to_debuggers(scribe: *const OpaqueScribe) -> bool {
     guard_value(false, || {
         // SAFETY: the contract of the header.
-        unsafe { raw::shared(scribe) }.is_ok_and(|it| crash::show_to_debuggers(&it.scribe))
+        let scribe = unsafe { raw::shared(scribe) };
+        #[cfg(feature = "gdb")]
+        let is_shown = scribe.is_ok_and(|it| crash::show_to_debuggers(&it.scribe));
+        #[cfg(not(feature = "gdb"))]
+        let is_shown = {
+            let _ = scribe;
+            false
+        };
+        is_shown
     })
 }
