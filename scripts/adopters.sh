@@ -29,6 +29,26 @@ install_library() {
     fi
 }
 
+# c_program NAME SOURCE OPTION...: a program in C with the library, $scratch/NAME. cxx_program: the same in C++.
+c_program() {
+    install_library
+    cc -std=gnu11 -O1 -Wall -Wextra -Werror -I "$installed/include" "$2" -o "$scratch/$1" "${@:3}" \
+        "$installed/lib/libjitscribe.a" -lpthread -ldl -lm
+}
+cxx_program() {
+    install_library
+    c++ -std=c++17 -O1 -Wall -Wextra -Werror -I "$installed/include" "$2" -o "$scratch/$1" "${@:3}" \
+        "$installed/lib/libjitscribe.a" -lrt -lpthread -ldl
+}
+
+# Prints the folder of a package of crates.io, which is fetched if it is not there: package_source FOLDER-OF-CARGO.TOML PACKAGE.
+# Cargo.lock has its checksum.
+package_source() {
+    cargo metadata --locked --format-version 1 --manifest-path "$1/Cargo.toml" |
+        python3 -c 'import json, os, sys
+print(next(os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == sys.argv[1]))' "$2"
+}
+
 # recorded NAME CALL-GRAPH COMMAND...: into $scratch/NAME.data
 recorded() {
     local name=$1 graph=$2
@@ -49,17 +69,13 @@ check() {
 }
 
 libtcc() {
-    install_library
-    cc -std=gnu11 -O1 -Wall -Wextra -Werror -I "$installed/include" examples/adopters/libtcc/tcc-jit.c -o "$scratch/tcc-jit" \
-        "$installed/lib/libjitscribe.a" -ltcc -lpthread -ldl -lm
+    c_program tcc-jit examples/adopters/libtcc/tcc-jit.c -ltcc
     recorded libtcc fp "$scratch/tcc-jit" "$root/examples/adopters/libtcc/work.c" 3
     check libtcc --names fib,mix --caller run --bottom main
 }
 
 asmjit() {
-    install_library
-    c++ -std=c++17 -O1 -Wall -Wextra -Werror -I "$installed/include" examples/adopters/asmjit/asm-jit.cpp -o "$scratch/asm-jit" \
-        "$installed/lib/libjitscribe.a" -lasmjit -lrt -lpthread -ldl
+    cxx_program asm-jit examples/adopters/asmjit/asm-jit.cpp -lasmjit
     recorded asmjit fp "$scratch/asm-jit" 2
     check asmjit --names 'down by one,down by two' --bottom main
 }
@@ -73,12 +89,10 @@ inkwell() {
 
 rbpf() {
     local here=examples/adopters/rbpf original
-    original=$(cargo metadata --locked --format-version 1 --manifest-path $here/original/Cargo.toml |
-        python3 -c 'import json, sys
-print(next(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "rbpf"))')
+    original=$(package_source $here/original rbpf)
     rm -rf $here/patched
     mkdir $here/patched
-    cp -r "$(dirname "$original")"/{Cargo.toml,src,examples,tests,README.md} $here/patched/
+    cp -r "$original"/{Cargo.toml,src,examples,tests,README.md} $here/patched/
     patch --quiet --directory $here/patched --strip 1 <$here/rbpf-0.4.1.patch
     cargo build --quiet --locked --manifest-path $here/Cargo.toml --target-dir "$built"
     recorded rbpf dwarf "$built/debug/rbpf-jit" 2
