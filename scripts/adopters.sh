@@ -80,6 +80,12 @@ asmjit() {
     check asmjit --names 'down by one,down by two' --bottom main
 }
 
+xbyak() {
+    cxx_program xbyak-jit examples/adopters/xbyak/xbyak-jit.cpp
+    recorded xbyak dwarf "$scratch/xbyak-jit" 2
+    check xbyak --names 'mix of words' --caller rounds --bottom _start
+}
+
 inkwell() {
     cargo build --quiet --locked --manifest-path examples/adopters/inkwell/Cargo.toml --target-dir "$built"
     recorded inkwell dwarf "$built/debug/inkwell-jit" "$root/tests/workloads/spin.ll" 2
