@@ -86,6 +86,12 @@ xbyak() {
     check xbyak --names 'mix of words' --caller rounds --bottom _start
 }
 
+gccjit() {
+    c_program gcc-jit examples/adopters/gccjit/gcc-jit.c -lgccjit
+    recorded gccjit dwarf "$scratch/gcc-jit" 2
+    check gccjit --names mix --caller rounds --bottom _start
+}
+
 inkwell() {
     cargo build --quiet --locked --manifest-path examples/adopters/inkwell/Cargo.toml --target-dir "$built"
     recorded inkwell dwarf "$built/debug/inkwell-jit" "$root/tests/workloads/spin.ll" 2
