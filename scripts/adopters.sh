@@ -92,6 +92,15 @@ gccjit() {
     check gccjit --names mix --caller rounds --bottom _start
 }
 
+sljit() {
+    local source
+    source=$(package_source examples/adopters/sources pcre2-sys)/upstream/deps/sljit/sljit_src
+    cc -O1 -w -DSLJIT_CONFIG_AUTO=1 -c "$source/sljitLir.c" -o "$scratch/sljit.o"
+    c_program sljit-jit examples/adopters/sljit/sljit-jit.c -DSLJIT_CONFIG_AUTO=1 -isystem "$source" "$scratch/sljit.o"
+    recorded sljit dwarf "$scratch/sljit-jit" 2
+    check sljit --names 'mix of words' --caller rounds --bottom _start
+}
+
 inkwell() {
     cargo build --quiet --locked --manifest-path examples/adopters/inkwell/Cargo.toml --target-dir "$built"
     recorded inkwell dwarf "$built/debug/inkwell-jit" "$root/tests/workloads/spin.ll" 2
