@@ -101,6 +101,20 @@ sljit() {
     check sljit --names 'mix of words' --caller rounds --bottom _start
 }
 
+ubpf() {
+    local source file
+    source=$(package_source examples/adopters/sources libubpf-sys)/ubpf/vm
+    mkdir "$scratch/ubpf"
+    # What its CMake file makes of ubpf_config.h.inc.
+    printf '#define UBPF_HAS_ELF_H\n' >"$scratch/ubpf/ubpf_config.h"
+    for file in instruction_valid jit jit_arm64 jit_support jit_x86_64 loader safe vm; do
+        cc -O1 -w -D_GNU_SOURCE -I "$source/inc" -I "$scratch/ubpf" -c "$source/ubpf_$file.c" -o "$scratch/ubpf/$file.o"
+    done
+    c_program ubpf-jit examples/adopters/ubpf/ubpf-jit.c -isystem "$source/inc" -isystem "$scratch/ubpf" "$scratch"/ubpf/*.o
+    recorded ubpf dwarf "$scratch/ubpf-jit" 2
+    check ubpf --names 'eBPF program' --bottom _start
+}
+
 inkwell() {
     cargo build --quiet --locked --manifest-path examples/adopters/inkwell/Cargo.toml --target-dir "$built"
     recorded inkwell dwarf "$built/debug/inkwell-jit" "$root/tests/workloads/spin.ll" 2
