@@ -92,6 +92,12 @@ gccjit() {
     check gccjit --names mix --caller rounds --bottom _start
 }
 
+iced() {
+    cargo build --quiet --locked --manifest-path examples/adopters/iced/Cargo.toml --target-dir "$built"
+    recorded iced dwarf "$built/debug/iced-jit" 2
+    check iced --names 'mix of words' --file main.rs --caller rounds --bottom _start
+}
+
 sljit() {
     local source
     source=$(package_source examples/adopters/sources pcre2-sys)/upstream/deps/sljit/sljit_src
