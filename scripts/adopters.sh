@@ -107,6 +107,20 @@ sljit() {
     check sljit --names 'mix of words' --caller rounds --bottom _start
 }
 
+mir() {
+    local source
+    source=$(package_source examples/adopters/sources mir-sys)/mir
+    install_library
+    mkdir "$scratch/mir"
+    cp "$source"/*.[ch] "$scratch/mir"
+    patch --quiet --directory "$scratch/mir" --strip 1 <examples/adopters/mir/mir-1.0.patch
+    cc -std=gnu11 -O1 -w -Wno-psabi -fsigned-char -c "$scratch/mir/mir.c" -o "$scratch/mir/mir.o"
+    cc -std=gnu11 -O1 -w -fsigned-char -DMIR_USE_JITSCRIBE -I "$installed/include" -c "$scratch/mir/mir-gen.c" -o "$scratch/mir/mir-gen.o"
+    c_program mir-jit examples/adopters/mir/mir-jit.c -isystem "$scratch/mir" "$scratch"/mir/*.o
+    recorded mir dwarf "$scratch/mir-jit" 2
+    check mir --names mix --caller rounds --bottom _start
+}
+
 ubpf() {
     local source file
     source=$(package_source examples/adopters/sources libubpf-sys)/ubpf/vm
