@@ -49,14 +49,31 @@ package_source() {
 print(next(os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == sys.argv[1]))' "$2"
 }
 
-# recorded NAME CALL-GRAPH COMMAND...: into $scratch/NAME.data
-recorded() {
-    local name=$1 graph=$2
-    shift 2
+# Sets the variable `apt` of its caller to options for packages of a suite of Debian: apt_of deb|deb-src SUITE. apt checks their
+# signature.
+apt_of() {
+    local mirror lists=$scratch/$1-$2
+    # shellcheck disable=SC2016 # for apt
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
+    mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial"
+    echo "$1 [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $2 main" >"$lists/sources.list"
+    apt=(-o Dir::Etc::sourcelist="$lists/sources.list" -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State::lists="$lists/lists" -o Dir::Cache="$lists/cache" -o APT::Sandbox::User="$(id -un)")
+    apt-get "${apt[@]}" update -qq
+}
+
+need_command() {
     if [ -z "${JITSCRIBE_BIN:-}" ]; then
         cargo build --quiet --locked -p jitscribe-cli
         JITSCRIBE_BIN=$target/debug/jitscribe
     fi
+}
+
+# recorded NAME CALL-GRAPH COMMAND...: into $scratch/NAME.data
+recorded() {
+    local name=$1 graph=$2
+    shift 2
+    need_command
     (cd "$scratch" && HOME=$scratch "$JITSCRIBE_BIN" record -o "$name.data" -F 499 --call-graph "$graph" -- "$@" >"$name.log" 2>&1) || {
         cat "$scratch/$name.log" >&2
         return 1
@@ -135,6 +152,23 @@ ubpf() {
     check ubpf --names 'eBPF program' --bottom _start
 }
 
+luau() {
+    local source options='' part
+    source=$(package_source examples/adopters/sources luau0-src)/luau
+    for part in Ast Bytecode CodeGen Common Compiler Inliner VM; do
+        options+=" -I $source/$part/include -I $source/$part/src"
+    done
+    mkdir "$scratch/luau"
+    # 100 files: without optimization, as only what Luau itself compiles is of interest.
+    # shellcheck disable=SC2086 # several options
+    (cd "$scratch/luau" && printf '%s\0' "$source"/{Ast,Bytecode,CodeGen,Common,Compiler,Inliner,VM}/src/*.cpp |
+        xargs -0 -n 5 -P "$(nproc)" c++ -std=c++17 -w $options -c && ar -rcs libluau.a ./*.o)
+    # shellcheck disable=SC2086
+    cxx_program luau-jit examples/adopters/luau/luau-jit.cpp ${options//-I/-isystem} "$scratch/luau/libluau.a"
+    recorded luau dwarf "$scratch/luau-jit" "$root/examples/adopters/luau/work.luau" 2
+    check luau --names "<luau> $root/examples/adopters/luau/work.luau:2 mix" --bottom _start
+}
+
 inkwell() {
     cargo build --quiet --locked --manifest-path examples/adopters/inkwell/Cargo.toml --target-dir "$built"
     recorded inkwell dwarf "$built/debug/inkwell-jit" "$root/tests/workloads/spin.ll" 2
@@ -157,13 +191,8 @@ rbpf() {
 luajit() {
     install_library
     # Debian 12's own version, of which the installed one has no publisher: neither ours nor a perf map.
-    local mirror apt
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
-    mkdir -p "$scratch/lists/partial" "$scratch/cache/archives/partial"
-    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bookworm main" >"$scratch/sources.list"
-    apt=(-o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null
-        -o Dir::State::lists="$scratch/lists" -o Dir::Cache="$scratch/cache" -o APT::Sandbox::User="$(id -un)")
-    apt-get "${apt[@]}" update -qq
+    local apt
+    apt_of deb-src bookworm
     (cd "$scratch" && apt-get "${apt[@]}" source --download-only -qq luajit)
     mkdir "$scratch/luajit"
     # What Debian changes is not needed.
