@@ -207,6 +207,35 @@ luajit() {
     check luajit --names "TRACE_1::$root/examples/adopters/luajit/work.lua:5" --file work.lua --caller lua_pcall --bottom main
 }
 
+# For AArch64, under QEMU, where perf records nothing: the command reads the code from outside, and the program walks its own stack.
+oaknut() {
+    local apt of=aarch64-unknown-linux-gnu pid cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
+    need_command
+    scripts/qemu.sh "$cache/qemu"
+    scripts/arm64.sh "$cache/arm64"
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+        cargo build --quiet --locked --target $of -p jitscribe-capi
+    apt_of deb trixie
+    (cd "$scratch" && apt-get "${apt[@]}" download -qq liboaknut-dev && dpkg -x liboaknut-dev_*.deb oaknut)
+    aarch64-linux-gnu-g++ -std=c++20 -O1 -Wall -Wextra -Werror -I crates/bindings/jitscribe-capi/include -isystem "$scratch/oaknut/usr/include" \
+        examples/adopters/oaknut/oaknut-jit.cpp "$target/$of/debug/libjitscribe_capi.a" -lrt -lpthread -ldl -lm -o "$scratch/oaknut-jit"
+    mkfifo "$scratch/oaknut.input"
+    JITSCRIBE=bytes,unwinders "$cache/qemu/usr/bin/qemu-aarch64" -L "$cache/arm64" "$scratch/oaknut-jit" \
+        <"$scratch/oaknut.input" >"$scratch/oaknut.output" &
+    pid=$!
+    exec 7>"$scratch/oaknut.input"
+    until grep -q 'to the caller' "$scratch/oaknut.output"; do
+        kill -0 "$pid"
+        sleep 0.1
+    done
+    "$JITSCRIBE_BIN" dump -p "$pid" >"$scratch/oaknut.dumped"
+    exec 7>&-
+    wait "$pid"
+    diff "$scratch/oaknut.output" - <<<$'through inner\nthrough rounds\nto the caller'
+    grep -E ' yes (inner|rounds) ' "$scratch/oaknut.dumped" | sed 's/^/adopters.sh: oaknut: /'
+    [ "$(grep -cE ' yes (inner|rounds) ' "$scratch/oaknut.dumped")" = 2 ]
+}
+
 # Behind a feature, which the tests of the workspace do not turn on.
 components() {
     (cd crates/bindings/jitscribe-wasmtime && cargo test --quiet --locked --target-dir "$target/wasmtime" --features component-model)
