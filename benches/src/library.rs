@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use jitscribe::{Code, Line, Scribe};
+use jitscribe::{Code, Line, Mode, Scribe};
 use jitscribe_capi as c;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -166,7 +166,7 @@ enum Lifetime {
 
 fn in_perf_map(places: &Places<'_>, lifetime: Lifetime) -> io::Result<f64> {
     let folder = places.next()?;
-    let scribe = Scribe::builder().perf_map_in(&folder).limit(8 << 20).build();
+    let scribe = Scribe::builder().perf_map(Mode::On).perf_map_dir(&folder).limit(8 << 20).build();
     let code = Code::at(0, CODE.len() as u64).named(NAME).frame_pointer();
     let time = match lifetime {
         Lifetime::Process => timed(CODES, |number| {
@@ -226,7 +226,7 @@ fn in_jitdump(places: &Places<'_>) -> io::Result<f64> {
     let folder = places.next()?;
     let lines: Vec<_> =
         (0..LINES).map(|line| Line::new(40 * line, FILE, 10 + line).column(3)).collect();
-    let scribe = Scribe::builder().jitdump_in(&folder).build();
+    let scribe = Scribe::builder().jitdump(Mode::On).dir(&folder).build();
     let code = Code::new(&CODE).named(NAME).lines(&lines);
     let time = timed(CODES, |number| {
         scribe.load(black_box(&code.runs_at(address(number)))).leak();

@@ -55,12 +55,11 @@ static size_t unwind_info(const uint8_t *code, size_t size, uint8_t *section, si
 /* libgccjit says no sizes: the symbol has it, as the code is in a shared object that libgccjit has loaded. */
 static void announce(gcc_jit_result *result, const char *name)
 {
-    const jitscribe_scribe *scribe;
+    const jitscribe_scribe *scribe = jitscribe_global();
     const uint8_t *code = gcc_jit_result_get_code(result, name);
     const ElfW(Sym) *symbol;
     Dl_info info;
-    if (jitscribe_global(&scribe) != JITSCRIBE_RESULT_OK || !jitscribe_is_on(scribe) ||
-        !dladdr1(code, &info, (void **)&symbol, RTLD_DL_SYMENT) || symbol == NULL) {
+    if (!jitscribe_is_on(scribe) || !dladdr1(code, &info, (void **)&symbol, RTLD_DL_SYMENT) || symbol == NULL) {
         return;
     }
     uint8_t section[1024];
