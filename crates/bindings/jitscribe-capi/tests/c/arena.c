@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <jitscribe/arena.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "must.h"
@@ -61,7 +62,9 @@ static const jitscribe_arena *runs(const jitscribe_scribe *scribe, const char *f
     if (is_in_place) {
         /* Without an edit, as compilers change the targets of jumps. */
         ((unsigned char *)(uintptr_t)address)[number_at] = 44;
-        MUST(call() == 44);
+        /* Valgrind, whose library is preloaded, runs what it has translated before (without --smc-check=all). */
+        const char *preloaded = getenv("LD_PRELOAD");
+        MUST(call() == 44 || (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL));
     }
 #endif
 
