@@ -1,4 +1,4 @@
-//! All live code as one object that a loader accepts: see [`write`].
+//! All live code as one object that a loader accepts: see [`write()`].
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
