@@ -35,8 +35,8 @@ of() {
     case $1 in
         log) echo "- 300 330 6" ;;
         gdb) echo "gdb 490 520 6" ;;
-        default) echo "arena,gdb,unwinders,valgrind,vtune 720 800 6" ;;
-        all) echo "arena,gdb,objects,unwinders,valgrind,vtune 730 1030 11" ;;
+        default) echo "arena,gdb,unwinders,valgrind,vtune 740 820 6" ;;
+        all) echo "arena,gdb,objects,unwinders,valgrind,vtune 750 1065 11" ;;
     esac
 }
 fail() {
