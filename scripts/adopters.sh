@@ -2,15 +2,17 @@
 # Builds the programs of examples/adopters, records them, and checks what perf shows of their code: every sample has a name, and
 # those in functions of known names have the lines and callers that examples/adopters says.
 #
-#   scripts/adopters.sh [NAME]...     libtcc asmjit inkwell rbpf luajit components (default: all of them)
+#   scripts/adopters.sh [NAME]...     libtcc asmjit xbyak gccjit inkwell rbpf iced sljit ubpf mir luau oaknut luajit components
+#                                     (default: all of them)
 #   scripts/adopters.sh wasmtime      the tests of the adapter for wasmtime with other versions (WASMTIME, default: 50 49 47)
 #
-# rbpf and LuaJIT are patched: their sources are fetched from crates.io and from Debian. The newer versions of wasmtime need a
-# newer Rust, which rustup installs. JITSCRIBE_BIN names the command, and is in the folder of the library; without it, both are built.
+# libtcc, AsmJit, Xbyak, libgccjit and LLVM are packages of Debian, which scripts/setup.sh live installs. All others are fetched:
+# LuaJIT's source and oaknut from Debian, the rest from crates.io, where packages contain the sources of sljit, uBPF, MIR and Luau.
+# rbpf, MIR and LuaJIT are patched. The newer versions of wasmtime need a newer Rust, which rustup installs. JITSCRIBE_BIN names the command, and is in the folder of the library; without it, both are built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[ $# -gt 0 ] || set -- libtcc asmjit inkwell rbpf luajit components
+[ $# -gt 0 ] || set -- libtcc asmjit xbyak gccjit inkwell rbpf iced sljit ubpf mir luau oaknut luajit components
 root=$PWD
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
 built=$target/adopters

@@ -106,6 +106,8 @@ MemorySanitizer|/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.msan-x86
 llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
 AsmJit|/usr/include/asmjit/core.h|libasmjit-dev
+Xbyak|/usr/include/xbyak/xbyak.h|libxbyak-dev
+libgccjit|/usr/lib/gcc/x86_64-linux-gnu/12/include/libgccjit.h|libgccjit-12-dev
 libtcc|/usr/include/libtcc.h|libtcc-dev
 what libtcc links its code with|/usr/lib/x86_64-linux-gnu/tcc/libtcc1.a|tcc
 patch|patch|patch

@@ -182,7 +182,7 @@ set -euo pipefail
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
 (cd $wasmtime && $of_wasmtime --locked --target-dir "$target/wasmtime")
 scripts/test-packages.sh --here "$built"
-scripts/adopters.sh libtcc asmjit rbpf
+scripts/adopters.sh libtcc asmjit xbyak gccjit rbpf
 scripts/foreign.sh --quick
 END
     nice -n 19 bash "$scratch/beside.sh" >"$scratch/beside" 2>&1 &
@@ -219,7 +219,7 @@ if [ -n "$all" ]; then
     scripts/llvm.sh
 
     step "other adopters"
-    scripts/adopters.sh inkwell luajit components
+    scripts/adopters.sh inkwell iced sljit ubpf mir luau oaknut luajit components
 
     step "packages in a bare Debian"
     scripts/test-packages.sh "$built"

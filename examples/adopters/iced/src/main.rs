@@ -98,14 +98,18 @@ fn announce(
     lines: &Lines,
     function: &Function,
 ) -> LoadedCode {
+    // One that iced had to rewrite, as its target is too far away, has the offset `u32::MAX`. It
+    // counts as a part of the one before it.
+    let offsets = &made.inner.new_instruction_offsets;
     let offset = |number: usize| {
-        let offsets = &made.inner.new_instruction_offsets;
-        offsets.get(number).map_or(made.inner.code_buffer.len(), |&offset| offset as usize)
+        let known = offsets[number..].iter().find(|&&offset| offset != u32::MAX);
+        known.map_or(made.inner.code_buffer.len(), |&offset| offset as usize)
     };
     let start = offset(function.first);
     let within = |number| (offset(number) - start) as u32;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/main.rs");
     let table: Vec<_> = (function.first..function.end)
+        .filter(|&number| offsets[number] != u32::MAX)
         .map(|number| Line::new(within(number), file, lines.0[number]))
         .collect();
     let rows: Vec<_> = function
