@@ -56,6 +56,7 @@ impl Target {
     }
 
     /// A file in a folder that is open.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only tables have folders"))]
     pub fn within(folder: &Arc<Folder>, name: &OsStr, replace: bool) -> Result<Self> {
         Ok(Self(Some(Output::create_in(folder, name, replace)?)))
     }
