@@ -349,7 +349,7 @@ impl Shared {
         if is_free {
             return AfterFork::Unchanged;
         }
-        // Files of the runtime's own stay in the list, with their memory: they cannot be told from those of others.
+        // Files of the runtime's own stay in the list, with their memory: nothing distinguishes them from those of others.
         // SAFETY: the caller of `forked` guarantees that the child has only one thread.
         #[allow(unsafe_code)]
         unsafe {
