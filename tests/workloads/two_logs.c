@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-typedef jitscribe_result (*get_global)(const struct jitscribe_scribe **);
+typedef const struct jitscribe_scribe *(*get_global)(void);
 typedef jitscribe_result (*load)(const struct jitscribe_scribe *, const struct jitscribe_code *, jitscribe_handle *);
 
 static void check(int ok, const char *what)
@@ -33,8 +33,7 @@ static void *announced(const char *library, const char *place, const char *name)
     void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     check(code != MAP_FAILED, "mmap");
     memcpy(code, COUNT, sizeof COUNT);
-    const struct jitscribe_scribe *scribe;
-    check(global(&scribe) == JITSCRIBE_RESULT_OK, "jitscribe_global");
+    const struct jitscribe_scribe *scribe = global();
     const struct jitscribe_code what = {
         .struct_size = sizeof what, .bytes = code, .size = sizeof COUNT, .name = {name, strlen(name)}};
     jitscribe_handle handle;

@@ -55,7 +55,7 @@ __attribute__((noinline)) void bottom(void)
 /* Announces code through a library that nothing else in the process sees. */
 static void announce_by(const char *path, const jitscribe_code *it)
 {
-    jitscribe_result (*global)(const jitscribe_scribe **);
+    const jitscribe_scribe *(*global)(void);
     jitscribe_result (*load)(const jitscribe_scribe *, const jitscribe_code *, jitscribe_handle *);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     MUST(library != NULL);
@@ -63,9 +63,7 @@ static void announce_by(const char *path, const jitscribe_code *it)
     memcpy(&global, &symbol, sizeof symbol);
     symbol = dlsym(library, "jitscribe_load");
     memcpy(&load, &symbol, sizeof symbol);
-    const jitscribe_scribe *scribe;
-    OK(global(&scribe));
-    OK(load(scribe, it, NULL));
+    OK(load(global(), it, NULL));
 }
 
 #ifdef WITH_LLVM
