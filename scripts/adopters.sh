@@ -8,7 +8,8 @@
 #
 # libtcc, AsmJit, Xbyak, libgccjit and LLVM are packages of Debian, which scripts/setup.sh live installs. All others are fetched:
 # LuaJIT's source and oaknut from Debian, the rest from crates.io, where packages contain the sources of sljit, uBPF, MIR and Luau.
-# rbpf, MIR and LuaJIT are patched. The newer versions of wasmtime need a newer Rust, which rustup installs. JITSCRIBE_BIN names the command, and is in the folder of the library; without it, both are built.
+# rbpf, MIR and LuaJIT are patched. The newer versions of wasmtime need a newer Rust, which rustup installs. JITSCRIBE_BIN names the
+# command, and is in the folder of the library; without it, both are built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
