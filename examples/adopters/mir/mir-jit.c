@@ -1,4 +1,5 @@
-/* Runs functions by MIR's generator, which announces them: it is patched with mir-1.0.patch, and nothing is left to do here.
+/* Runs functions by MIR's generator, which announces them: it is patched with mir-1.0.patch, and
+ * nothing is left to do here.
  *
  *     mir-jit SECONDS
  */
@@ -51,8 +52,10 @@ int main(int count, char **words)
     MIR_link(context, MIR_set_gen_interface, NULL, NULL);
     int64_t (*run)(int64_t) = NULL;
     MIR_module_t last = DLIST_TAIL(MIR_module_t, *MIR_get_module_list(context));
-    for (MIR_item_t item = DLIST_HEAD(MIR_item_t, last->items); item != NULL; item = DLIST_NEXT(MIR_item_t, item)) {
-        if (item->item_type == MIR_func_item && strcmp(MIR_item_name(context, item), "rounds") == 0) {
+    for (MIR_item_t item = DLIST_HEAD(MIR_item_t, last->items); item != NULL;
+         item = DLIST_NEXT(MIR_item_t, item)) {
+        if (item->item_type == MIR_func_item &&
+            strcmp(MIR_item_name(context, item), "rounds") == 0) {
             run = (int64_t(*)(int64_t))(uintptr_t)item->addr;
         }
     }

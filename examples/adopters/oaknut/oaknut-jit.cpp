@@ -1,5 +1,6 @@
-// Two functions made with oaknut, for AArch64, which are announced: what is for jitscribe is in `announce`. The inner one calls
-// back, for a backtrace that must come through both of them to `main`.
+// Two functions made with oaknut, for AArch64, which are announced: what is for jitscribe is in
+// `announce`. The inner one calls back, for a backtrace that must come through both of them to
+// `start`.
 //
 //     JITSCRIBE=unwinders oaknut-jit      then it waits for the end of its input
 #include <jitscribe.hpp>
@@ -21,11 +22,14 @@ struct function {
     std::vector<jitscribe::saved> registers;
 };
 
-void announce(const jitscribe::scribe &scribe, const oaknut::CodeBlock &memory, const function &made)
+void announce(const jitscribe::scribe &scribe, const oaknut::CodeBlock &memory,
+              const function &made)
 {
     const auto *bytes = reinterpret_cast<const char *>(memory.ptr()) + made.begin;
-    const jitscribe::row row = {static_cast<std::uint32_t>(made.saved - made.begin), 0, 0, 0,
-                                static_cast<std::uint32_t>(made.registers.size()), made.registers.data()};
+    jitscribe::row row{};
+    row.offset = static_cast<std::uint32_t>(made.saved - made.begin);
+    row.saved_count = static_cast<std::uint32_t>(made.registers.size());
+    row.saved = made.registers.data();
     jitscribe::code code(bytes, static_cast<std::size_t>(made.end - made.begin));
     code.name(made.name);
     made.registers.empty() ? code.frame_pointer() : code.frame_pointer({&row, 1});
@@ -69,7 +73,8 @@ extern "C" void look()
     function rounds = {"rounds", code.offset(), 0, 0, {{-32, 19, 0}}};
     oaknut::Label round;
     const auto run = code.xptr<void (*)(std::uint64_t)>();
-    // As with any frame pointer: a frame that is allocated by `stp x29, x30, [sp, -32]!` needs rows instead.
+    // As with any frame pointer: a frame that is allocated by `stp x29, x30, [sp, -32]!` needs rows
+    // instead.
     code.STP(X29, X30, SP, PRE_INDEXED, -16);
     code.MOV(X29, SP);
     code.STR(X19, SP, PRE_INDEXED, -16);
@@ -97,7 +102,8 @@ extern "C" void look()
         symbol.struct_size = sizeof symbol;
         if (jitscribe_symbolize(scribe.raw(), address - 1, 0, name, sizeof name, &symbol)) {
             std::printf("through %s\n", name);
-        } else if (_Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address - 1)) == reinterpret_cast<void *>(&start)) {
+        } else if (_Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address - 1)) ==
+                   reinterpret_cast<void *>(&start)) {
             std::puts("to the caller");
         }
     }
