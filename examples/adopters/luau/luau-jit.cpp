@@ -26,7 +26,7 @@ void announce(void *context, std::uintptr_t address, unsigned size, const char *
     // All other code runs in the frame that the gate has set up, on x86-64 by `push rbp; mov rbp, rsp` and five more pushes.
     static const jitscribe::saved saved[] = {{-16, 6, 0},  {-24, 3, 0},  {-32, 12, 0},
                                              {-40, 13, 0}, {-48, 14, 0}, {-56, 15, 0}};
-    static const jitscribe::row of_gate = {13, 0, 0, 0, 5, saved + 1}, of_others = {0, 6, 0, 16, 6, saved};
+    static const jitscribe::row of_gate = {13, 0, 0, 0, 5, saved + 1}, of_others = {0, 16, 6, 0, 6, saved};
     const bool is_gate = std::strcmp(name, "<luau gate>") == 0;
     // Luau says a page, but the gate begins behind the unwind info: so much would reach into the next page.
     if (is_gate) {

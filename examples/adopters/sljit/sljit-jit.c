@@ -36,16 +36,16 @@ static size_t rows_of(const struct function *function, jitscribe_row *rows, jits
         const int number = sljit_get_register_index(SLJIT_GP_REGISTER, SLJIT_S(i));
         at += number < 8 ? 1 : 2;
         saved[i] = (jitscribe_saved){.offset = -16 - 8 * i, .reg = dwarf[number]};
-        rows[count++] = (jitscribe_row){at, 7, 0, 16 + 8 * i, (uint32_t)i + 1, saved};
+        rows[count++] = (jitscribe_row){at, 16 + 8 * i, 7, 0, (uint32_t)i + 1, saved};
     }
     const uint32_t all = at;
-    rows[count++] = (jitscribe_row){body, 7, 0, (function->locals + pushed + 15) & ~15, (uint32_t)function->saveds, saved};
+    rows[count++] = (jitscribe_row){body, (function->locals + pushed + 15) & ~15, 7, 0, (uint32_t)function->saveds, saved};
     /* Backwards from the `ret`, which is one byte: behind the addition to rsp, and behind each pop. */
     at = end - 1 - all;
-    rows[count++] = (jitscribe_row){at, 7, 0, pushed, (uint32_t)function->saveds, saved};
+    rows[count++] = (jitscribe_row){at, pushed, 7, 0, (uint32_t)function->saveds, saved};
     for (int i = function->saveds - 1; i >= 0; i--) {
         at += sljit_get_register_index(SLJIT_GP_REGISTER, SLJIT_S(i)) < 8 ? 1 : 2;
-        rows[count++] = (jitscribe_row){at, 7, 0, 8 + 8 * i, (uint32_t)i, saved};
+        rows[count++] = (jitscribe_row){at, 8 + 8 * i, 7, 0, (uint32_t)i, saved};
     }
     return count;
 }

@@ -52,16 +52,16 @@ static void announce(const uint8_t *memory, size_t size)
     const bool is_known = size >= sizeof prologue && memcmp(memory, prologue, sizeof prologue) == 0 && end != NULL;
     const uint32_t at_ret = is_known ? (uint32_t)(end - memory + sizeof epilogue - 1) : 0;
     const jitscribe_row rows[] = {
-        {1, 7, 0, 16, 1, saved}, /* behind push rbp */
-        {2, 7, 0, 24, 2, saved},
-        {4, 7, 0, 32, 3, saved},
-        {6, 7, 0, 40, 4, saved},
-        {8, 7, 0, 48, 5, saved},
-        {10, 7, 0, 56, 6, saved},
-        {20, 7, 0, 64, 6, saved}, /* behind sub rsp, 8 */
-        {23, 6, 0, 64, 6, saved}, /* behind mov rbp, rsp */
-        {at_ret, 7, 0, 8, 0, NULL},
-        {at_ret + 1, 6, 0, 64, 6, saved}, /* the retpoline, which the program calls */
+        {1, 16, 7, 0, 1, saved}, /* behind push rbp */
+        {2, 24, 7, 0, 2, saved},
+        {4, 32, 7, 0, 3, saved},
+        {6, 40, 7, 0, 4, saved},
+        {8, 48, 7, 0, 5, saved},
+        {10, 56, 7, 0, 6, saved},
+        {20, 64, 7, 0, 6, saved}, /* behind sub rsp, 8 */
+        {23, 64, 6, 0, 6, saved}, /* behind mov rbp, rsp */
+        {at_ret, 8, 7, 0, 0, NULL},
+        {at_ret + 1, 64, 6, 0, 6, saved}, /* the retpoline, which the program calls */
     };
     const jitscribe_code code = {
         .struct_size = sizeof code,

@@ -64,7 +64,7 @@ public:
     {
         scribe.load(jitscribe::code(getCode(), mix_end_).name("mix of words").rows({})).keep();
         const jitscribe::saved saved[] = {{-24, 3, 0}, {-32, 12, 0}}; // rbx and r12, below the return address and rbp
-        const jitscribe::row row = {static_cast<std::uint32_t>(saved_), 6, 0, 16, 2, saved};
+        const jitscribe::row row = {static_cast<std::uint32_t>(saved_), 16, 6, 0, 2, saved};
         jitscribe::code code(getCode() + rounds_, rounds_end_ - rounds_);
         scribe.load(code.name("rounds").frame_pointer({&row, 1})).keep();
     }

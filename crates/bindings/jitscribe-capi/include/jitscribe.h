@@ -454,12 +454,12 @@ typedef struct jitscribe_row {
     // Offset in the code of the first instruction for which the row is valid. The row after an instruction that
     // changes the frame begins at the next instruction.
     uint32_t offset;
+    // Number of bytes to add to `cfa_register` to get the CFA.
+    int32_t cfa_offset;
     // The register from which the CFA is computed.
     uint16_t cfa_register;
     // Bits of jitscribe_row_flag.
     uint16_t flags;
-    // Number of bytes to add to `cfa_register` to get the CFA.
-    int32_t cfa_offset;
     // Number of `saved`.
     uint32_t saved_count;
     // The registers whose values for the caller are in memory, in any order. The return address may be left out if

@@ -65,12 +65,12 @@ pub struct Row {
     /// Offset in the code of the first instruction for which the row is valid. The row after an instruction that
     /// changes the frame begins at the next instruction.
     pub offset: u32,
+    /// Number of bytes to add to `cfa_register` to get the CFA.
+    pub cfa_offset: i32,
     /// The register from which the CFA is computed.
     pub cfa_register: u16,
     /// Bits of jitscribe_row_flag.
     pub flags: u16,
-    /// Number of bytes to add to `cfa_register` to get the CFA.
-    pub cfa_offset: i32,
     /// Number of `saved`.
     pub saved_count: u32,
     /// The registers whose values for the caller are in memory, in any order. The return address may be left out if

@@ -28,8 +28,8 @@ static const unsigned char caller[] = {0x53, 0x55, 0x48, 0x83, 0xec, 0x08, 0x31,
 static const jitscribe::saved rbx[] = {{-16, 3, 0}};
 static const jitscribe::saved both[] = {{-16, 3, 0}, {-24, 6, 0}};
 static const jitscribe::row rows[] = {
-    {1, 7, 0, 16, 1, rbx},   {2, 7, 0, 24, 2, both}, {6, 7, 0, 32, 2, both},
-    {14, 7, 0, 24, 2, both}, {15, 7, 0, 16, 1, rbx}, {16, 7, 0, 8, 0, nullptr},
+    {1, 16, 7, 0, 1, rbx},   {2, 24, 7, 0, 2, both}, {6, 32, 7, 0, 2, both},
+    {14, 24, 7, 0, 2, both}, {15, 16, 7, 0, 1, rbx}, {16, 8, 7, 0, 0, nullptr},
 };
 #elif defined(__aarch64__)
 static const unsigned char answer[] = {0x40, 0x05, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6};

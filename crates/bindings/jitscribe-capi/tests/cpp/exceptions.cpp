@@ -43,7 +43,7 @@ int main()
     const auto scribe = jitscribe::scribe::open(settings.unwinders(JITSCRIBE_MODE_ON));
     const jitscribe_saved saved[] = {{-16, 6, 0}, {-24, 3, 0}, {-32, 12, 0}};
     const jitscribe_row rows[] = {
-        {1, 7, 0, 16, 1, saved}, {4, 6, 0, 16, 1, saved}, {7, 6, 0, 16, 3, saved}};
+        {1, 16, 7, 0, 1, saved}, {4, 16, 6, 0, 1, saved}, {7, 16, 6, 0, 3, saved}};
     const jitscribe_row saves[] = {{7, 0, 0, 0, 2, saved + 1}};
     for (const bool by_rows : {true, false}) {
         jitscribe::code code(memory, sizeof bytes);

@@ -58,7 +58,7 @@ static void ownership(scribe to)
 static void inputs(scribe to)
 {
     const jitscribe::saved saved[] = {{-16, 6, 0}};
-    const jitscribe::row rows[] = {{4, 7, 0, 16, 1, saved}};
+    const jitscribe::row rows[] = {{4, 16, 7, 0, 1, saved}};
     const jitscribe::range ranges[] = {{0, 4}};
     const std::array<jitscribe::inlined, 1> calls = {
         {{jitscribe::text("callee"), JITSCRIBE_NO_PARENT, 0, 1, 2, ranges, 1}}};
