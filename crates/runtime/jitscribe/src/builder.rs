@@ -333,7 +333,7 @@ impl Builder {
                     });
                 }
                 Err(Wrong::NotBuilt) => self.complain(|| {
-                    fallible::text!("`{word}` has no effect: this build of the library has no support for it, or not on this system")
+                    fallible::text!("`{word}` has no effect: this build of the library does not support it on this system")
                 }),
             }
         }
