@@ -33,8 +33,10 @@ pub fn open_with(scribe: &Scribe, choose: impl FnOnce(Options) -> Options) -> Op
     if let Err(error) = &usual
         && !options.has_directory()
     {
-        let text = format_args!("no directory for the files of an arena: {error}");
-        host.report(Subject::Arena, text);
+        host.report(
+            Subject::Arena,
+            format_args!("no directory for the files of an arena: {error}"),
+        );
         return None;
     }
     CodeArena::create(options).map_err(|error| host.report(Subject::Arena, error)).ok()

@@ -513,9 +513,11 @@ impl Builder {
         }
         let file = if modes.jitdump == Mode::On {
             let complain = |error: &system::NoDirectory| {
-                let text =
-                    format_args!("no directory for the dump: {error}; the log stays in memory");
-                notice::report(listener, &Notice::new(Subject::Log, text));
+                let notice = Notice::new(
+                    Subject::Log,
+                    format_args!("no directory for the dump: {error}; the log stays in memory"),
+                );
+                notice::report(listener, &notice);
             };
             dump_file(self.dir.clone()).inspect_err(complain).ok()
         } else {
