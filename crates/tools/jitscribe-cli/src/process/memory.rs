@@ -137,7 +137,6 @@ impl Mappings {
         if (&self.0).read(&mut [0])? == 0 { Err(Errno::SRCH.into()) } else { Ok(()) }
     }
 }
-
 /// The list of mappings of process `pid`, as the kernel gives it. Only for workers: this may block forever.
 pub fn mappings_text(pid: u32) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/maps"))
@@ -221,13 +220,21 @@ impl CodeBytes for Memory<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::process::{Command, Stdio};
 
     use super::*;
 
     #[test]
     fn a_list_that_a_process_s_end_cuts_is_not_taken_for_a_whole_one() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a child");
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a child");
+        // `spawn` returns while the kernel still maps the program: what it has answered once is mapped.
+        child.stdin.as_mut().expect("its input").write_all(b"x").expect("it reads");
+        child.stdout.as_mut().expect("its output").read_exact(&mut [0]).expect("it answers");
         let file = File::open(format!("/proc/{}/maps", child.id())).expect("its mappings");
         let mut mappings = Mappings(file);
         let mut count = 0;
