@@ -67,29 +67,49 @@ private:
                                                     const llvm::RuntimeDyld::LoadedObjectInfo &loaded,
                                                     std::unique_ptr<llvm::MemoryBuffer> file)
     {
-        using llvm_detail::value_or_null;
-        std::unordered_map<std::uint64_t, std::uint64_t> starts;
+        using llvm_detail::value_or_none;
+        std::vector<std::uint64_t> starts;
         for (const llvm::object::SectionRef &section : object.sections()) {
-            starts.emplace(section.getIndex(), loaded.getSectionLoadAddress(section));
+            const auto index = static_cast<std::size_t>(section.getIndex());
+            if (starts.size() <= index) {
+                starts.resize(index + 1);
+            }
+            starts[index] = loaded.getSectionLoadAddress(section);
         }
+        const llvm_detail::placement placed(std::move(starts));
+        const auto symbols = llvm::object::computeSymbolSizes(object);
+        // LLVM counts sections for both: most functions are in the section of the one before.
+        const llvm::object::section_iterator end = object.section_end();
+        llvm::object::section_iterator latest = end;
+        std::uint64_t index = 0;
         std::vector<llvm_detail::linked_function> functions;
-        for (const auto &[symbol, size] : llvm::object::computeSymbolSizes(object)) {
-            const auto type = value_or_null(symbol.getType());
-            const auto name = value_or_null(symbol.getName());
-            const auto value = value_or_null(symbol.getValue());
-            const auto section = value_or_null(symbol.getSection());
-            if (size == 0 || type == nullptr || *type != llvm::object::SymbolRef::ST_Function ||
-                name == nullptr || value == nullptr || section == nullptr ||
-                *section == object.section_end()) {
+        functions.reserve(symbols.size());
+        for (const auto &[symbol, size] : symbols) {
+            if (size == 0) {
                 continue;
             }
-            const std::uint64_t index = (*section)->getIndex();
-            if (const std::uint64_t start = starts[index]) {
-                functions.push_back(
-                    {name->str(), {start + *value, index}, nullptr, static_cast<std::size_t>(size)});
+            const auto type = value_or_none(symbol.getType());
+            if (!type || *type != llvm::object::SymbolRef::ST_Function) {
+                continue;
+            }
+            const auto name = value_or_none(symbol.getName());
+            const auto value = value_or_none(symbol.getValue());
+            const auto section = value_or_none(symbol.getSection());
+            if (!name || !value || !section || *section == end) {
+                continue;
+            }
+            if (*section != latest) {
+                latest = *section;
+                index = latest->getIndex();
+            }
+            if (const std::uint64_t start = placed.start_of(index)) {
+                functions.push_back({llvm_detail::view_of(*name),
+                                     {start + *value, index},
+                                     nullptr,
+                                     static_cast<std::size_t>(size)});
             }
         }
-        return {std::move(file), llvm_detail::placement(std::move(starts)), std::move(functions)};
+        return {std::move(file), placed, std::move(functions)};
     }
 
     scribe scribe_;

@@ -144,7 +144,6 @@ private:
             made.announced = object.announce(scribe_, tier_);
         } else if (objects_.keeps()) {
             auto object = linked_object(graph, file, llvm::MemoryBuffer::getMemBufferCopy(file.getBuffer()));
-            object.finish();
             made.later = llvm_detail::keep(std::move(object), scribe_, tier_);
         } else {
             return;
@@ -171,17 +170,19 @@ private:
                                                     std::unique_ptr<llvm::MemoryBuffer> kept)
     {
         // Local symbols may have the same name. Then they do not tell where their sections are.
-        std::unordered_map<std::string, std::uint64_t> symbols;
-        std::vector<std::string> ambiguous;
+        llvm_detail::placed_symbols symbols;
+        std::vector<std::string_view> ambiguous;
         std::vector<llvm_detail::linked_function> functions;
         for (const llvm::jitlink::Symbol *symbol : graph.defined_symbols()) {
             if (!symbol->hasName()) {
                 continue;
             }
-            const std::string name = llvm_detail::text_of(symbol->getName()).str();
+            const std::string_view name =
+                llvm_detail::view_of(llvm_detail::text_of(symbol->getName()));
             const std::uint64_t address = llvm_detail::number(symbol->getAddress());
-            const auto [known, is_new] = symbols.emplace(name, address);
-            if (!is_new && known->second != address) {
+            const auto [known, is_new] =
+                symbols.emplace(name, llvm_detail::placed_symbol{address});
+            if (!is_new && known->second.address != address) {
                 ambiguous.push_back(name);
             }
             if (symbol->isCallable() && symbol->getSize() != 0 && !symbol->getBlock().isZeroFill()) {
@@ -192,20 +193,23 @@ private:
                                      static_cast<std::size_t>(symbol->getSize())});
             }
         }
-        for (const std::string &name : ambiguous) {
+        for (const std::string_view name : ambiguous) {
             symbols.erase(name);
         }
         // The graph has them in no order.
         std::sort(functions.begin(), functions.end(), [](const auto &one, const auto &other) {
             return one.start.Address < other.start.Address;
         });
-        const auto object = llvm_detail::value_or_null(llvm::object::ObjectFile::createObjectFile(file));
-        if (object == nullptr) {
+        const auto object = llvm_detail::value_or_none(llvm::object::ObjectFile::createObjectFile(file));
+        if (!object) {
             return {nullptr, llvm_detail::placement({}), std::move(functions)};
         }
         llvm_detail::placement placed(**object, symbols);
         for (llvm_detail::linked_function &one : functions) {
-            one.start.SectionIndex = placed.section_of(one.name);
+            const auto found = symbols.find(one.name);
+            if (found != symbols.end()) {
+                one.start.SectionIndex = found->second.section;
+            }
         }
         return {std::move(kept), std::move(placed), std::move(functions)};
     }

@@ -1,22 +1,17 @@
-// What an object file of LLVM's says about its functions: source lines, inlined calls, unwind info. Included by llvm.hpp and
-// llvm_plugin.hpp.
+// What the debug info of an object file of LLVM's says about its functions: source lines and inlined calls. Included by
+// llvm.hpp and llvm_plugin.hpp.
 #ifndef JITSCRIBE_LLVM_DEBUG_INFO_HPP
 #define JITSCRIBE_LLVM_DEBUG_INFO_HPP
 
-#include <jitscribe.hpp>
+#include <jitscribe/llvm/frames.hpp>
 
 #include <llvm/BinaryFormat/Dwarf.h>
-#include <llvm/Config/llvm-config.h>
 #include <llvm/DebugInfo/DIContext.h>
 #include <llvm/DebugInfo/DWARF/DWARFCompileUnit.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
-#include <llvm/DebugInfo/DWARF/DWARFDataExtractor.h>
-#include <llvm/DebugInfo/DWARF/DWARFDebugFrame.h>
 #include <llvm/DebugInfo/DWARF/DWARFDebugLine.h>
 #include <llvm/DebugInfo/DWARF/DWARFDie.h>
-#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Object/ObjectFile.h>
-#include <llvm/Support/Error.h>
 
 #include <cstdint>
 #include <deque>
@@ -30,177 +25,6 @@
 
 namespace jitscribe {
 namespace llvm_detail {
-
-/// The value, or null: what cannot be read is left out.
-template <typename T>
-std::unique_ptr<T> value_or_null(llvm::Expected<T> expected)
-{
-    if (expected) {
-        return std::make_unique<T>(std::move(*expected));
-    }
-    llvm::consumeError(expected.takeError());
-    return nullptr;
-}
-
-/// The CFI of an object's functions, by their addresses.
-class frames {
-public:
-    frames(const llvm::object::ObjectFile &object, const llvm::LoadedObjectInfo &loaded)
-        : parsed_(object.getArch(), /*IsEH=*/true),
-          // In the ABIs, the registers above 31 that a caller could need are the return address and floating-point
-          // registers. x86-64 has no such floating-point registers, and its return address is number 16.
-          registers_(object.getArch() == llvm::Triple::x86_64 ? 17 : 128)
-    {
-        for (const llvm::object::SectionRef &section : object.sections()) {
-            const auto name = value_or_null(section.getName());
-            if (name != nullptr && *name == ".eh_frame") {
-                read(object, loaded, section);
-            }
-        }
-    }
-
-    /// The rows of the function that begins at `address`; they refer to this object. Null if there is no CFI, or if
-    /// it uses rules that rows cannot express.
-    std::unique_ptr<std::vector<row>> of(std::uint64_t address)
-    {
-        const auto found = functions_.find(address);
-        if (found == functions_.end()) {
-            return nullptr;
-        }
-#if LLVM_VERSION_MAJOR >= 21
-        const auto table = value_or_null(llvm::dwarf::createUnwindTable(found->second));
-#else
-        const auto table = value_or_null(llvm::dwarf::UnwindTable::create(found->second));
-#endif
-        if (table == nullptr) {
-            return nullptr;
-        }
-        auto rows = std::make_unique<std::vector<row>>();
-        for (const llvm::dwarf::UnwindRow &state : *table) {
-            if (!add(*rows, state, found->second->getInitialLocation())) {
-                return nullptr;
-            }
-        }
-        return rows;
-    }
-
-private:
-    using location = llvm::dwarf::UnwindLocation;
-
-    void read(const llvm::object::ObjectFile &object,
-              const llvm::LoadedObjectInfo &loaded,
-              const llvm::object::SectionRef &section)
-    {
-        const auto contents = value_or_null(section.getContents());
-        if (contents == nullptr) {
-            return;
-        }
-        is_little_ = object.isLittleEndian();
-        address_size_ = object.getBytesInAddress();
-        llvm::consumeError(parsed_.parse(
-            llvm::DWARFDataExtractor(*contents, is_little_, address_size_)));
-        const auto starts = starts_of(object, loaded, section);
-        for (const llvm::dwarf::FrameEntry &entry : parsed_) {
-            const auto *fde = llvm::dyn_cast<llvm::dwarf::FDE>(&entry);
-            if (fde == nullptr) {
-                continue;
-            }
-            // The reference follows the length, which is 64 bits long if its first 32 bits say so, and the CIE
-            // pointer.
-            const std::uint64_t head =
-                fde->getLength() > UINT32_MAX - 16 ? 4 + 8 + 8 : 4 + 4;
-            const auto start = starts.find(fde->getOffset() + head);
-            if (start != starts.end()) {
-                functions_.emplace(start->second, fde);
-            }
-        }
-    }
-
-    /// The addresses that a section refers to, by the offset of the reference. They are read from the object file,
-    /// because MCJIT calls the listener before the references in memory are resolved.
-    static std::unordered_map<std::uint64_t, std::uint64_t>
-    starts_of(const llvm::object::ObjectFile &object,
-              const llvm::LoadedObjectInfo &loaded,
-              const llvm::object::SectionRef &section)
-    {
-        std::unordered_map<std::uint64_t, std::uint64_t> starts;
-        for (const llvm::object::SectionRef &other : object.sections()) {
-            const auto relocated = value_or_null(other.getRelocatedSection());
-            if (relocated == nullptr || *relocated == object.section_end() ||
-                **relocated != section) {
-                continue;
-            }
-            for (const llvm::object::RelocationRef &reference : other.relocations()) {
-                const auto symbol = reference.getSymbol();
-                if (symbol == object.symbol_end()) {
-                    continue;
-                }
-                const auto target = value_or_null(symbol->getSection());
-                const auto value = value_or_null(symbol->getValue());
-                const auto addend =
-                    value_or_null(llvm::object::ELFRelocationRef(reference).getAddend());
-                if (target == nullptr || *target == object.section_end() || value == nullptr ||
-                    addend == nullptr) {
-                    continue;
-                }
-                const std::uint64_t base = loaded.getSectionLoadAddress(**target);
-                if (base != 0) {
-                    starts.emplace(reference.getOffset(),
-                                   base + *value + static_cast<std::uint64_t>(*addend));
-                }
-            }
-        }
-        return starts;
-    }
-
-    bool add(std::vector<row> &rows, const llvm::dwarf::UnwindRow &state, std::uint64_t start)
-    {
-        const location &cfa = state.getCFAValue();
-        // Only a comparison shows whether the location is an address or the value at it.
-        if (cfa.getLocation() != location::RegPlusOffset ||
-            !(cfa == location::createIsRegisterPlusOffset(cfa.getRegister(), cfa.getOffset()))) {
-            return false;
-        }
-        row made{};
-        made.offset = static_cast<std::uint32_t>(state.getAddress() - start);
-        made.cfa_register = static_cast<std::uint16_t>(cfa.getRegister());
-        made.cfa_offset = cfa.getOffset();
-        auto &saved_here = saved_.emplace_back();
-        // Each register is looked up separately, so keep their number low.
-        for (std::uint32_t number = 0; number < registers_; ++number) {
-            const auto where = state.getRegisterLocations().getRegisterLocation(number);
-            if (!where) {
-                continue;
-            }
-            switch (where->getLocation()) {
-            case location::CFAPlusOffset:
-                if (!(*where == location::createAtCFAPlusOffset(where->getOffset()))) {
-                    return false;
-                }
-                saved_here.push_back(
-                    saved{where->getOffset(), static_cast<std::uint16_t>(number), 0});
-                break;
-            case location::Unspecified:
-            case location::Undefined:
-            case location::Same:
-                break;
-            default:
-                return false;
-            }
-        }
-        made.saved = saved_here.data();
-        made.saved_count = static_cast<std::uint32_t>(saved_here.size());
-        rows.push_back(made);
-        return true;
-    }
-
-    llvm::DWARFDebugFrame parsed_;
-    std::uint32_t registers_;
-    bool is_little_ = true;
-    std::uint8_t address_size_ = 8;
-    std::unordered_map<std::uint64_t, const llvm::dwarf::FDE *> functions_;
-    std::deque<std::vector<saved>> saved_;
-};
 
 /// Lines and inlined calls of one function.
 class positions {
@@ -295,7 +119,7 @@ private:
         die.getCallerFrame(file_number, call.line, call.column, discriminator);
         call.file = file(file_number);
         auto &ranges = ranges_.emplace_back();
-        if (const auto told = value_or_null(die.getAddressRanges())) {
+        if (const auto told = value_or_none(die.getAddressRanges())) {
             for (const llvm::DWARFAddressRange &part : *told) {
                 ranges.push_back(range{offset(part.LowPC), offset(part.HighPC)});
             }
@@ -319,6 +143,20 @@ private:
     std::deque<std::vector<range>> ranges_;
 };
 
+/// Whether an object has debug info. Without any, a context for it would be made for nothing: that reads the references of
+/// .eh_frame too.
+inline bool has_debug_info(const llvm::object::ObjectFile &object)
+{
+    for (const llvm::object::SectionRef &section : object.sections()) {
+        const auto name = value_or_none(section.getName());
+        // The formats have different characters before it.
+        if (name && name->find("debug_info") != llvm::StringRef::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /// What a function of an object is announced as.
 struct function {
     std::string_view name;
@@ -331,17 +169,21 @@ struct function {
 };
 
 /// Announces a function with what the debug info and the CFI of its object say.
-inline loaded_code announce(const scribe &scribe, const function &told, llvm::DWARFContext &context,
+///
+/// @param context  null: there is no debug info
+inline loaded_code announce(const scribe &scribe, const function &one, llvm::DWARFContext *context,
                             frames &frames)
 {
-    const positions positions(context, told.start, told.size);
-    const auto rows = frames.of(told.start.Address);
-    code code(told.bytes, told.size);
-    code.runs_at(told.start.Address).name(told.name).tier(told.tier);
-    positions.give_to(code);
-    if (rows != nullptr) {
+    code code(one.bytes, one.size);
+    code.runs_at(one.start.Address).name(one.name).tier(one.tier);
+    if (const std::vector<row> *rows = frames.of(one.start.Address)) {
         code.rows(*rows);
     }
+    if (context == nullptr) {
+        return scribe.load(code);
+    }
+    const positions positions(*context, one.start, one.size);
+    positions.give_to(code);
     return scribe.load(code);
 }
 

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,60 +19,71 @@
 namespace jitscribe {
 namespace llvm_detail {
 
+/// A symbol as JITLink describes it.
+struct placed_symbol {
+    std::uint64_t address;
+    /// The section of the object that it is in, if that is known.
+    std::uint64_t section = llvm::object::SectionedAddress::UndefSection;
+};
+
+/// By names, which are the JIT's.
+using placed_symbols = std::unordered_map<std::string_view, placed_symbol>;
+
 /// The addresses of the sections of an object.
 class placement final : public llvm::LoadedObjectInfoHelper<placement> {
 public:
     /// Addresses by the index of the section; 0 if it was not loaded.
-    explicit placement(std::unordered_map<std::uint64_t, std::uint64_t> starts)
-        : starts_(std::move(starts))
-    {
-    }
+    explicit placement(std::vector<std::uint64_t> starts) : starts_(std::move(starts)) {}
 
     /// As JITLink tells: not where sections are, but where symbols are.
     ///
-    /// @param symbols  the addresses of all symbols with one definition
-    placement(const llvm::object::ObjectFile &object,
-              const std::unordered_map<std::string, std::uint64_t> &symbols)
+    /// @param symbols  all symbols with one definition; their sections are filled in
+    placement(const llvm::object::ObjectFile &object, placed_symbols &symbols)
     {
+        const llvm::object::section_iterator end = object.section_end();
         for (const llvm::object::SymbolRef &symbol : object.symbols()) {
-            const auto name = value_or_null(symbol.getName());
-            const auto value = value_or_null(symbol.getValue());
-            const auto section = value_or_null(symbol.getSection());
-            if (name == nullptr || value == nullptr || section == nullptr ||
-                *section == object.section_end()) {
+            const auto name = value_or_none(symbol.getName());
+            const auto value = value_or_none(symbol.getValue());
+            const auto section = value_or_none(symbol.getSection());
+            if (!name || !value || !section || *section == end) {
                 continue;
             }
-            const auto found = symbols.find(name->str());
-            if (found != symbols.end()) {
-                const std::uint64_t index = (*section)->getIndex();
-                starts_.emplace(index, found->second - *value);
-                sections_.emplace(found->first, index);
+            const auto found = symbols.find(view_of(*name));
+            if (found == symbols.end()) {
+                continue;
+            }
+            const std::uint64_t index = (*section)->getIndex();
+            if (starts_.size() <= index) {
+                starts_.resize(static_cast<std::size_t>(index) + 1);
+            }
+            if (starts_[index] == 0) {
+                starts_[index] = found->second.address - *value;
+            }
+            if (found->second.section == llvm::object::SectionedAddress::UndefSection) {
+                found->second.section = index;
             }
         }
-    }
-
-    /// The index of the section that a symbol is in, if it has one definition.
-    std::uint64_t section_of(const std::string &name) const
-    {
-        const auto found = sections_.find(name);
-        return found == sections_.end() ? llvm::object::SectionedAddress::UndefSection : found->second;
     }
 
     /// 0 if it is not known.
     std::uint64_t getSectionLoadAddress(const llvm::object::SectionRef &section) const override
     {
-        const auto found = starts_.find(section.getIndex());
-        return found == starts_.end() ? 0 : found->second;
+        return start_of(section.getIndex());
+    }
+
+    std::uint64_t start_of(std::uint64_t index) const
+    {
+        return index < starts_.size() ? starts_[index] : 0;
     }
 
 private:
-    std::unordered_map<std::uint64_t, std::uint64_t> starts_;
-    std::unordered_map<std::string, std::uint64_t> sections_;
+    std::vector<std::uint64_t> starts_;
 };
 
 /// A function of an object that was loaded.
 struct linked_function {
-    std::string name;
+    /// In the memory of the JIT, unless the object is kept.
+    std::string_view name;
     /// Where it runs, and its section in the object.
     llvm::object::SectionedAddress start;
     /// Its code while it is being linked. Null: where it runs, which is in this process.
@@ -88,22 +101,35 @@ public:
     {
     }
 
-    /// The code is where it runs.
+    /// Makes it last: the code will be where it runs, and names of the JIT's may be gone.
     void finish()
     {
+        std::size_t size = 0;
+        for (const linked_function &one : functions_) {
+            size += one.name.size();
+        }
+        std::vector<char> names;
+        names.reserve(size);
         for (linked_function &one : functions_) {
             one.code = nullptr;
+            const std::size_t before = names.size();
+            names.insert(names.end(), one.name.begin(), one.name.end());
+            one.name = {names.data() + before, one.name.size()};
         }
+        names_ = std::move(names);
     }
 
     /// Announces the functions.
     codes announce(const scribe &scribe, const std::string &tier) const
     {
-        const auto object = file_ == nullptr ? nullptr
-                                             : value_or_null(llvm::object::ObjectFile::createObjectFile(
-                                                   file_->getMemBufferRef()));
+        std::optional<std::unique_ptr<llvm::object::ObjectFile>> object;
+        if (file_ != nullptr) {
+            object = value_or_none(
+                llvm::object::ObjectFile::createObjectFile(file_->getMemBufferRef()));
+        }
         codes announced;
-        if (object == nullptr) {
+        announced.reserve(functions_.size());
+        if (!object) {
             for (const linked_function &one : functions_) {
                 code code(bytes_of(one), one.size);
                 code.runs_at(one.start.Address).name(one.name).tier(tier);
@@ -111,12 +137,15 @@ public:
             }
             return announced;
         }
-        const auto context = llvm::DWARFContext::create(
-            **object, llvm::DWARFContext::ProcessDebugRelocations::Process, &placement_);
+        std::unique_ptr<llvm::DWARFContext> context;
+        if (has_debug_info(**object)) {
+            context = llvm::DWARFContext::create(
+                **object, llvm::DWARFContext::ProcessDebugRelocations::Process, &placement_);
+        }
         frames frames(**object, placement_);
         for (const linked_function &one : functions_) {
-            const function told{one.name, tier, one.start, bytes_of(one), one.size};
-            announced.push_back(llvm_detail::announce(scribe, told, *context, frames));
+            const function described{one.name, tier, one.start, bytes_of(one), one.size};
+            announced.push_back(llvm_detail::announce(scribe, described, context.get(), frames));
         }
         return announced;
     }
@@ -132,11 +161,14 @@ private:
     std::unique_ptr<llvm::MemoryBuffer> file_;
     placement placement_;
     std::vector<linked_function> functions_;
+    /// Of functions of an object that is kept.
+    std::vector<char> names_;
 };
 
 /// Announces an object later.
 inline announcer keep(linked_object object, scribe scribe, std::string tier)
 {
+    object.finish();
     const auto kept = std::make_shared<const linked_object>(std::move(object));
     return [kept, scribe, tier = std::move(tier)] { return kept->announce(scribe, tier); };
 }

@@ -235,6 +235,7 @@ fn destdir_differs_from_the_prefix() {
         "usr/include/jitscribe/crash.hpp".to_owned(),
         "usr/include/jitscribe/llvm.hpp".to_owned(),
         "usr/include/jitscribe/llvm/debug_info.hpp".to_owned(),
+        "usr/include/jitscribe/llvm/frames.hpp".to_owned(),
         "usr/include/jitscribe/llvm/linked.hpp".to_owned(),
         "usr/include/jitscribe/llvm/objects.hpp".to_owned(),
         "usr/include/jitscribe/llvm_plugin.hpp".to_owned(),
