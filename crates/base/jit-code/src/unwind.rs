@@ -19,7 +19,9 @@ pub enum Unwind<'a> {
     ///
     /// It assumes that the code changes no other register that a call must preserve (x86-64: rbx and r12 to r15). Otherwise use
     /// [`FramePointerSaving`](Self::FramePointerSaving): stacks are right either way, but an exception that passes through the code
-    /// would continue with wrong values in these registers, and a debugger would show them for the callers.
+    /// would continue with wrong values in these registers. Debuggers do not show them for the callers, as nothing says that the
+    /// assumption is true; an empty list in `FramePointerSaving` does. Code that saves such a register directly behind its prologue is
+    /// reported in builds with debug assertions, and if the scribe is strict.
     ///
     /// On aarch64, a prologue may allocate a larger frame at once, with the frame record at its bottom. It is unwound with the
     /// correct callers, but with a stack pointer that is too low in them. Use [`Rows`](Self::Rows) if they need the correct one.
@@ -84,26 +86,26 @@ pub struct Row<'a> {
     /// Offset in the code of the first instruction for which the row is valid. The effect of an instruction that
     /// changes the frame begins at the next instruction.
     pub offset: u32,
+    /// What is added to `cfa_register` to get the CFA, in bytes.
+    pub cfa_offset: i32,
     /// The register that the CFA is computed from.
     pub cfa_register: u16,
-    /// What is added to it, in bytes.
-    pub cfa_offset: i32,
+    /// aarch64: the return address is signed, with the CFA as modifier (`paciasp`).
+    pub signed: bool,
     /// The registers whose values for the caller are in memory, in any order: the number, and the distance of the
     /// location from the CFA in bytes (a multiple of 8, usually negative).
     ///
     /// The return address need not be listed if it is where the call has put it: at CFA - 8 on x86-64, in x30 on
     /// aarch64.
     pub saved: &'a [(u16, i32)],
-    /// aarch64: the return address is signed, with the CFA as modifier (`paciasp`).
-    pub signed: bool,
 }
 
 impl<'a> Row<'a> {
     /// The state from `offset` on, in which the CFA is the value of `cfa_register` plus `cfa_offset`, and no register
-    /// is saved.
+    /// is saved. The register comes first, as in DWARF's `DW_CFA_def_cfa`.
     #[must_use]
     pub const fn new(offset: u32, cfa_register: u16, cfa_offset: i32) -> Self {
-        Self { offset, cfa_register, cfa_offset, saved: &[], signed: false }
+        Self { offset, cfa_offset, cfa_register, signed: false, saved: &[] }
     }
 
     /// Sets which registers' values for the caller are in memory, and where: see [`saved`](Self#structfield.saved).

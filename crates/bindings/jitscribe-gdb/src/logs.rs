@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use code_log::{Head, Inherited, Snapshot, snapshot};
 use jitdump::extension::control;
 use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
-use unwind_info::Machine;
+use unwind_info::{Machine, Reader};
 
 use crate::target::{Memory, MemoryRange};
 
@@ -114,7 +114,8 @@ impl Log {
         code: &CodeLoad<'t>,
         buffer: &'t mut fallible::Vec<u8>,
     ) -> Option<(&'t [u8], u64)> {
-        let frames = code_image::jitdump::frames(code, Machine::from_elf(self.machine), buffer)?;
+        let machine = Machine::from_elf(self.machine);
+        let frames = code_image::jitdump::frames(code, machine, Reader::Debugger, buffer)?;
         Some((frames.bytes, code.address.checked_add(frames.offset)?))
     }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::error::Error;
 use crate::fde;
 use crate::machine::Machine;
+use crate::reader::Reader;
 use crate::reserve;
 use jit_code::Unwind;
 
@@ -30,14 +31,30 @@ pub fn absolute(
     unwind: &Unwind<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
+    absolute_for(Reader::Unwinder, machine, address, size, unwind, out)
+}
+
+/// Like [`absolute`], for this reader.
+///
+/// # Errors
+/// As for [`absolute`].
+pub fn absolute_for(
+    reader: Reader,
+    machine: Machine,
+    address: u64,
+    size: u64,
+    unwind: &Unwind<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
     reserve::reserve(unwind, out)?;
     let start = out.len();
-    let result = append(machine, address, size, unwind, out).unwrap_or(Err(Error::TooFar));
+    let result = append(reader, machine, address, size, unwind, out).unwrap_or(Err(Error::TooFar));
     result.inspect_err(|_| out.truncate(start))
 }
 
 /// `None` if a size does not fit into its field.
 fn append(
+    reader: Reader,
     machine: Machine,
     address: u64,
     size: u64,
@@ -54,7 +71,7 @@ fn append(
     // The fields of an entry with relative addresses are this much shorter. With these bytes before them, the
     // instructions are at their final position.
     out.extend_from_slice(&[0; LESS]);
-    if let Err(error) = fde::append(machine, 0, 8, size, unwind, out) {
+    if let Err(error) = fde::append(reader, machine, 0, 8, size, unwind, out) {
         return Some(Err(error));
     }
     let fields = out.get_mut(entry..entry.checked_add(FIELDS)?)?;

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::program;
 use crate::prologue::Prologue;
+use crate::reader::Reader;
 use crate::reserve;
 use jit_code::Unwind;
 
@@ -34,12 +35,13 @@ pub fn fde(
 ) -> Result<(), Error> {
     reserve::reserve(unwind, out)?;
     let start = out.len();
-    append(machine, cie_to_fde, fde_to_code, code_size, unwind, out)
+    append(Reader::Unwinder, machine, cie_to_fde, fde_to_code, code_size, unwind, out)
         .inspect_err(|_| out.truncate(start))
 }
 
 /// Like [`fde`], with capacity already reserved. After an error, `out` may contain a part of the entry.
 pub(crate) fn append(
+    reader: Reader,
     machine: Machine,
     cie_to_fde: u32,
     fde_to_code: i64,
@@ -51,7 +53,8 @@ pub(crate) fn append(
     let begin = fde_to_code.checked_sub(BEGIN_AT).and_then(|begin| i32::try_from(begin).ok());
     let begin = begin.ok_or(Error::TooFar)?;
     let size = u32::try_from(code_size).map_err(|_| Error::TooFar)?;
-    if let Unwind::FramePointer { prologue, signed: false } = unwind
+    if reader == Reader::Unwinder
+        && let Unwind::FramePointer { prologue, signed: false } = unwind
         && let Some(fde) = Prologue::fde(machine, *prologue, cie_pointer, begin, size)
     {
         out.extend_from_slice(&fde);
@@ -68,8 +71,12 @@ pub(crate) fn append(
         Unwind::FramePointer { prologue, signed } => {
             let rows = Prologue::rows(machine, *prologue, *signed);
             // A code may end within its prologue.
+            let is_whole = rows.last().is_some_and(|body| body.offset < size);
             let rows = rows.iter().take_while(|row| row.offset < size);
             program::encode(machine, size, rows, out)?;
+            if reader == Reader::Debugger && is_whole {
+                program::undefine(machine.preserved(), out);
+            }
         }
         Unwind::FramePointerSaving { prologue, signed, saved_from, saved } => {
             let all = Prologue::all_saved(machine, saved)?;
@@ -80,6 +87,9 @@ pub(crate) fn append(
         Unwind::FramePointerAlways { signed } => {
             if size > 0 {
                 program::encode(machine, size, &[Prologue::always(machine, *signed)], out)?;
+                if reader == Reader::Debugger {
+                    program::undefine(machine.preserved(), out);
+                }
             }
         }
         Unwind::Rows(rows) => program::encode(machine, size, *rows, out)?,

@@ -71,6 +71,16 @@ impl Machine {
         }
     }
 
+    /// The registers that a call must preserve, without stack and frame pointer. Their numbers fit into one byte of LEB128.
+    pub(crate) fn preserved(self) -> impl Iterator<Item = u8> {
+        let (first, second) = match self {
+            Self::X86_64 => (3..=3, 12..=15),
+            // x19 to x28, and the low halves of v8 to v15
+            Self::Aarch64 => (19..=28, 72..=79),
+        };
+        first.chain(second)
+    }
+
     /// The number of the return address column: a separate column on x86-64, `x30` on aarch64.
     #[must_use]
     pub const fn return_address(self) -> u16 {

@@ -18,6 +18,8 @@ const OFFSET_EXTENDED_SF: u8 = 0x11;
 /// `DW_CFA_restore`, with the register in its low six bits; the variant for any register.
 const RESTORE: u8 = 0xc0;
 const RESTORE_EXTENDED: u8 = 0x06;
+/// `DW_CFA_undefined`.
+const UNDEFINED: u8 = 0x07;
 /// `DW_CFA_def_cfa` and its variants.
 const DEF_CFA: u8 = 0x0c;
 const DEF_CFA_REGISTER: u8 = 0x0d;
@@ -59,6 +61,13 @@ pub(crate) fn encode<'a>(
         state.become_row(machine, number, row, &mut program)?;
     }
     Ok(())
+}
+
+/// Appends that the values of these registers in the caller are not known, from the last row on.
+pub(crate) fn undefine(registers: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
+    for register in registers {
+        out.extend_from_slice(&[UNDEFINED, register]);
+    }
 }
 
 /// The state after the instructions so far.

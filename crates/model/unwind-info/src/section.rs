@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::fde;
 use crate::header::{EH_FRAME_HDR_SIZE, eh_frame_hdr};
 use crate::machine::{CIE_AARCH64_KEY_B, Machine};
+use crate::reader::Reader;
 use crate::ready;
 use crate::reserve;
 use jit_code::Unwind;
@@ -52,8 +53,23 @@ pub fn eh_frame(
     unwind: &Unwind<'_>,
     out: &mut Vec<u8>,
 ) -> Result<EhFrame, Error> {
+    eh_frame_for(Reader::Unwinder, machine, code_size, code_to_frame, unwind, out)
+}
+
+/// Like [`eh_frame`], for this reader.
+///
+/// # Errors
+/// As for [`eh_frame`].
+pub fn eh_frame_for(
+    reader: Reader,
+    machine: Machine,
+    code_size: u64,
+    code_to_frame: i64,
+    unwind: &Unwind<'_>,
+    out: &mut Vec<u8>,
+) -> Result<EhFrame, Error> {
     reserve::reserve(unwind, out)?;
-    within_reserved(machine, machine.cie(), code_size, code_to_frame, unwind, out)
+    within_reserved(reader, machine, machine.cie(), code_size, code_to_frame, unwind, out)
 }
 
 /// Like [`eh_frame`], for AArch64 code that signs its return addresses with key B (`pacibsp`), as V8 does, and not with key A:
@@ -73,11 +89,13 @@ pub fn eh_frame_key_b(
         return Err(Error::ReadyAsEntry);
     }
     reserve::reserve(unwind, out)?;
-    within_reserved(Machine::Aarch64, &CIE_AARCH64_KEY_B, code_size, code_to_frame, unwind, out)
+    let (reader, machine) = (Reader::Unwinder, Machine::Aarch64);
+    within_reserved(reader, machine, &CIE_AARCH64_KEY_B, code_size, code_to_frame, unwind, out)
 }
 
 /// Like [`eh_frame`], with capacity already reserved.
 fn within_reserved(
+    reader: Reader,
     machine: Machine,
     cie: &[u8],
     code_size: u64,
@@ -95,7 +113,7 @@ fn within_reserved(
         let code_to_fde = code_to_frame.checked_add(offset.into()).ok_or(Error::TooFar)?;
         let fde_to_code = code_to_fde.checked_neg().ok_or(Error::TooFar)?;
         out.extend_from_slice(cie);
-        fde::append(machine, offset, fde_to_code, code_size, unwind, out)
+        fde::append(reader, machine, offset, fde_to_code, code_size, unwind, out)
             .inspect_err(|_| out.truncate(start))?;
         offset
     };
@@ -127,7 +145,8 @@ pub fn behind_code(
     let start = out.len();
     let code_to_frame = offset_behind(code_size).and_then(|offset| i64::try_from(offset).ok());
     let code_to_frame = code_to_frame.ok_or(Error::TooFar)?;
-    let frame = within_reserved(machine, machine.cie(), code_size, code_to_frame, unwind, out)?;
+    let (reader, cie) = (Reader::Unwinder, machine.cie());
+    let frame = within_reserved(reader, machine, cie, code_size, code_to_frame, unwind, out)?;
     let header = i64::try_from(frame.size)
         .ok()
         .and_then(|size| code_to_frame.checked_add(size))

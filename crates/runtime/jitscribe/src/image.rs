@@ -1,6 +1,6 @@
 //! Code of the log as publishers take it.
 
-use code_image::jitdump::{Converter, LineTable};
+use code_image::jitdump::{Converter, LineTable, Reader};
 use code_image::{Endian, Target};
 use jit_code::{Code, elf_machine};
 use jitdump::{CodeEvent, CodeLoad, Dump};
@@ -22,10 +22,21 @@ pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
 
 /// The one code of a dump, as it was announced.
 pub(crate) fn logged(dump: &[u8], show: impl FnOnce(&Code<'_>)) {
+    logged_for(Reader::Unwinder, dump, show);
+}
+
+/// The same, with unwind tables for this reader.
+pub(crate) fn logged_for(reader: Reader, dump: &[u8], show: impl FnOnce(&Code<'_>)) {
     let Some(load) = record(dump) else { return };
     let visible = load.address..load.end();
-    Converter::new(MACHINE).convert(&load, load.address, visible, LineTable::Source, |shown| {
-        // A Thumb bit is in the address that was announced.
-        show(&shown.code.runs_at(load.address | u64::from(shown.is_thumb)));
-    });
+    Converter::new(MACHINE).for_reader(reader).convert(
+        &load,
+        load.address,
+        visible,
+        LineTable::Source,
+        |shown| {
+            // A Thumb bit is in the address that was announced.
+            show(&shown.code.runs_at(load.address | u64::from(shown.is_thumb)));
+        },
+    );
 }

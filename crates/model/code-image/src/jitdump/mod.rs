@@ -16,6 +16,7 @@ use unwind_info::Machine;
 use crate::VisibleCode;
 
 pub use frames::{Frames, frame_pointer, frames};
+pub use unwind_info::Reader;
 
 /// Which lines an image shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub struct Position<'a> {
 #[derive(Debug)]
 pub struct Converter<'a> {
     machine: Option<Machine>,
+    reader: Reader,
     lines: Vec<Line<'a>>,
     ranges: Vec<Range<u32>>,
     frames: Vec<u8>,
@@ -53,7 +55,14 @@ impl<'a> Converter<'a> {
     #[must_use]
     pub fn new(elf_machine: u32) -> Self {
         let machine = Machine::from_elf(elf_machine);
-        Self { machine, lines: Vec::new(), ranges: Vec::new(), frames: Vec::new() }
+        let (lines, ranges, frames) = (Vec::new(), Vec::new(), Vec::new());
+        Self { machine, reader: Reader::Unwinder, lines, ranges, frames }
+    }
+
+    /// The same, with unwind tables for this reader.
+    #[must_use]
+    pub fn for_reader(self, reader: Reader) -> Self {
+        Self { reader, ..self }
     }
 
     /// Passes `take` the code of `load` as it is when it begins at `start` (code that moved takes its lines along), and owns only the
@@ -121,7 +130,7 @@ impl<'a> Converter<'a> {
         if let (true, Some(whole)) = (self.lines.is_empty(), whole) {
             self.lines.push(Line::new_bytes(0, whole.file, whole.line).column(whole.column));
         }
-        let frames = frames(load, self.machine, &mut self.frames);
+        let frames = frames(load, self.machine, self.reader, &mut self.frames);
         let mut code =
             Code::at(start, load.size).named_bytes(load.name).lines(&self.lines).inlined(&inlined);
         code.bytes = Some(load.bytes);

@@ -5,4 +5,5 @@ mod common;
 mod frame_pointer;
 mod rows;
 mod tools;
+mod unlisted;
 mod windows;

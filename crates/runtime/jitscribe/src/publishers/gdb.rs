@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use fallible::Vec;
 use jitdump::extension::control;
 use publish_gdb::{AfterFork, Options};
-use unwind_info::{Error, Machine, Unwind};
+use unwind_info::{Error, Machine, Reader, Unwind, absolute_for};
 
 use super::Publisher;
 use crate::host::Host;
-use crate::image::{logged, target};
+use crate::image::{logged_for, target};
 use crate::log::{Log, LogEntry, MACHINE};
 use crate::notice::Subject;
 use jit_code::Code;
@@ -84,7 +84,8 @@ impl Gdb {
                 let mut frames = Vec::with_capacity(128);
                 // Rows that cannot be encoded are left out; names and lines are shown.
                 let (at, size) = (code.address, code.size);
-                let encoded = unwind_info::absolute(machine, at, size, &unwind, frames.inner_mut());
+                let to = frames.inner_mut();
+                let encoded = absolute_for(Reader::Debugger, machine, at, size, &unwind, to);
                 if encoded == Err(Error::Memory) {
                     fallible::refuse();
                 }
@@ -99,7 +100,7 @@ impl Gdb {
             interface.load_many(|load| {
                 for &(position, index, _) in &alive {
                     if let Some(dump) = log.dump_of(position, index) {
-                        logged(&dump, |code| {
+                        logged_for(Reader::Debugger, &dump, |code| {
                             self.hint(code.name);
                             load(key((position, index)), code);
                         });
@@ -161,7 +162,7 @@ impl Publisher for Gdb {
         let Some((interface, to)) = self.interface.get().zip(to) else { return };
         self.attempt(|| {
             if let Some(dump) = log.dump_of(to.0, to.1) {
-                logged(&dump, |code| interface.load(key(to), code));
+                logged_for(Reader::Debugger, &dump, |code| interface.load(key(to), code));
             }
         });
     }

@@ -3,7 +3,7 @@
 use std::hash::Hasher;
 use std::ops::Range;
 
-use code_image::jitdump::{Converter, LineTable, frame_pointer};
+use code_image::jitdump::{Converter, LineTable, Reader, frame_pointer};
 use code_image::{Endian, Symfile, Target, VisibleCode};
 use code_timeline::ranges::Canvas;
 use jit_code::Code;
@@ -89,8 +89,9 @@ pub fn show(
 
     let live: Vec<LiveCode> = all.iter().map(|(range, code)| identity(range, code)).collect();
     let targets: Vec<Target> = dumps.iter().map(target_of).collect();
-    let mut converters: Vec<Converter<'_>> =
-        targets.iter().map(|target| Converter::new(target.machine.into())).collect();
+    let converter =
+        |target: &Target| Converter::new(target.machine.into()).for_reader(Reader::Debugger);
+    let mut converters: Vec<Converter<'_>> = targets.iter().map(converter).collect();
     let plain = all.iter().filter_map(|(range, code)| {
         Some(PlainCode { visible: range.clone(), start: code.plain_start()? })
     });

@@ -82,6 +82,27 @@ fn a_debugger_that_attaches_later_is_detected() {
     assert!(said.contains(" main () at "), "{said}");
 }
 
+/// The caller of code that changes rbx is shown with the value that the code saved, or with none: never with the code's own.
+#[test]
+fn registers_of_which_nothing_is_known_are_not_shown() {
+    if !have(&[Privilege::Trace]) || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let program = compile("tests/c/registers.c", Link::Shared, &[]);
+    let program = program.to_str().expect("a path");
+    for (list, expected) in [("list", "0x1234567"), ("none", "<not saved>")] {
+        // From the start, or later: then the code's description comes from the log.
+        let stop = "break tick if $_any_caller_is(\"saver\", 2)";
+        let show = ["frame function main", "print/x $rbx"];
+        let started = gdb(&[&[stop, "run"], &show[..]].concat(), &[program, list]);
+        let running = Running::start("tests/c/registers.c", &[list]);
+        let attached = running.attach(&[&[stop, "continue"], &show[..]].concat());
+        for said in [started, attached] {
+            assert!(said.contains(&format!("\n$1 = {expected}\n")), "{list}: {said}");
+        }
+    }
+}
+
 /// Arguments and variables are in the object file alone, which the debugger gets as the runtime made it.
 #[test]
 fn a_symfile_of_the_runtime_s_own_has_arguments_and_variables() {
