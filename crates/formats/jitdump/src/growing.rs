@@ -241,41 +241,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::debug_info::{DebugEntry, EntryName};
-    use crate::endian::Endian;
-    use crate::load::Load;
-    use crate::writer::{Writer, WriterConfig};
+    use crate::made::{entry, load, writer};
 
     /// A dump of codes with lines, with V8's bias if `bias` is 0x40.
     fn dump(codes: u64, bias: u64) -> Vec<u8> {
-        let config =
-            WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: 1, flags: 0 };
-        let mut writer = Writer::new(Vec::new(), &config).unwrap();
+        let mut writer = writer();
         for number in 0..codes {
             let address = 0x1000 + number * 0x100;
-            let entry = |at: u64, line| DebugEntry {
-                addr: address + at + bias,
-                line,
-                discrim: 1,
-                name: EntryName::Path(b"/src/a.js"),
-            };
+            let entry = |at: u64, line| entry(address + at + bias, line, b"/src/a.js");
             if number % 3 != 2 {
                 writer.debug_info(number, address, [entry(0, 1), entry(30, 2)]).unwrap();
             }
             let name = format!("function {number}");
             let code = alloc::vec![0xcc; 32 + number as usize % 40];
-            let load = Load {
-                pid: 7,
-                tid: 7,
-                vma: address,
-                code_addr: address,
-                code_index: number,
-                name: name.as_bytes(),
-                code: &code,
-                padding: &[],
-                missing: 0,
-            };
-            writer.load(number, &load).unwrap();
+            writer.load(number, &load(address, number, name.as_bytes(), &code)).unwrap();
         }
         writer.into_sink()
     }
@@ -313,22 +292,8 @@ mod tests {
 
     #[test]
     fn a_large_record_in_small_pieces_is_examined_once() {
-        let config =
-            WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: 1, flags: 0 };
-        let mut writer = Writer::new(Vec::new(), &config).unwrap();
-        let code = alloc::vec![0xcc; 1 << 22];
-        let load = Load {
-            pid: 7,
-            tid: 7,
-            vma: 1,
-            code_addr: 1,
-            code_index: 0,
-            name: b"large",
-            code: &code,
-            padding: &[],
-            missing: 0,
-        };
-        writer.load(1, &load).unwrap();
+        let mut writer = writer();
+        writer.load(1, &load(1, 0, b"large", &alloc::vec![0xcc; 1 << 22])).unwrap();
         let data = writer.into_sink();
         // Examining it with each of the 65,536 pieces would take minutes.
         let mut growing = Growing::new(Header::parse(&data).unwrap());

@@ -74,6 +74,8 @@ mod growing;
 mod header;
 mod lines;
 mod load;
+#[cfg(test)]
+mod made;
 mod quirks;
 mod reader;
 mod record;

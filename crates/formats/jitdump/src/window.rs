@@ -343,38 +343,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::debug_info::{DebugEntry, EntryName};
-    use crate::endian::Endian;
     use crate::extension::FramePointer;
     use crate::lines::LineEntry;
-    use crate::load::Load;
-    use crate::writer::{ExtendedCode, Inlined, Writer, WriterConfig};
+    use crate::made::{entry, load, writer};
+    use crate::writer::{ExtendedCode, Inlined, Writer};
 
     /// A dump with records of all kinds, some of whose debug info is far from its code.
     fn dump(codes: u64) -> Vec<u8> {
-        let config = WriterConfig {
-            endian: Endian::Little,
-            machine: 62,
-            pid: 7,
-            timestamp: 1_000,
-            flags: 0,
-        };
-        let mut writer = Writer::new(Vec::new(), &config).unwrap();
+        let mut writer = writer();
         let address = |number: u64| 0x10_0000 + number * 0x100;
         let write_load = |writer: &mut Writer<Vec<u8>>, number: u64| {
             let code = alloc::vec![number as u8; 20 + number as usize * 7 % 90];
             let name = format!("function {number}");
-            let load = Load {
-                pid: 7,
-                tid: 7,
-                vma: address(number),
-                code_addr: address(number),
-                code_index: number,
-                name: name.as_bytes(),
-                code: &code,
-                padding: &[],
-                missing: 0,
-            };
+            let load = load(address(number), number, name.as_bytes(), &code);
             writer.load(1_000 + number, &load).unwrap();
         };
         for number in 0..codes {
@@ -414,14 +395,9 @@ mod tests {
                 continue;
             }
             if number % 5 != 4 {
-                let entry = |at, line, name| DebugEntry {
-                    addr: address(number) + at,
-                    line,
-                    discrim: 1,
-                    name: EntryName::Path(name),
-                };
-                let entries = [entry(0, 1, &b"/src/a.js"[..]), entry(9, 2, b"/src/b.js")];
-                writer.debug_info(1_000 + number, address(number), entries).unwrap();
+                let at = address(number);
+                let entries = [entry(at, 1, b"/src/a.js"), entry(at + 9, 2, b"/src/b.js")];
+                writer.debug_info(1_000 + number, at, entries).unwrap();
             }
             // Two threads: the LOAD of one comes behind the debug info of the next.
             match number % 5 {
@@ -451,16 +427,9 @@ mod tests {
     const LEFT_OUT: LeftOut = LeftOut { count: 3, first: 5, last: 9 };
 
     /// Everything read from a dump, and from each code when it is read again.
-    fn description(
-        quirks: Quirks,
-        end: Option<Outcome>,
-        events: &[String],
-        again: &[Option<String>],
-    ) -> String {
-        format!("{quirks:?}\n{end:?}\n{events:#?}\n{again:#?}")
-    }
+    type Description = (Quirks, Option<Outcome>, Vec<String>, Vec<Option<String>>);
 
-    fn in_memory(data: &[u8], order: impl Fn(usize) -> usize) -> Option<String> {
+    fn in_memory(data: &[u8], order: impl Fn(usize) -> usize) -> Option<Description> {
         let dump = Dump::parse(data).ok()?;
         let quirks = Quirks::detect(&dump);
         let mut codes = dump.codes_with(quirks);
@@ -475,10 +444,14 @@ mod tests {
         let again = places.iter().map(|place| dump.code_at(place, &quirks));
         let again: Vec<_> = again.map(|code| code.map(|code| format!("{code:?}"))).collect();
         let outcome = codes.end().map(|end| Outcome { end, left_out: codes.left_out() });
-        Some(description(quirks, outcome, &events, &again))
+        Some((quirks, outcome, events, again))
     }
 
-    fn in_windows(data: &[u8], chunk: usize, order: impl Fn(usize) -> usize) -> Option<String> {
+    fn in_windows(
+        data: &[u8],
+        chunk: usize,
+        order: impl Fn(usize) -> usize,
+    ) -> Option<Description> {
         let mut file = DumpFile::open_in_chunks(data, to_u64(data.len()), chunk).ok()?;
         let quirks = file.quirks().unwrap();
         let (mut events, mut places) = (Vec::new(), Vec::new());
@@ -500,7 +473,7 @@ mod tests {
             let code = another.code_at(place, &quirks).unwrap();
             assert_eq!(&code.map(|code| format!("{code:?}")), again);
         }
-        Some(description(quirks, end.unwrap(), &events, &again))
+        Some((quirks, end.unwrap(), events, again))
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The raw level: records, cuts, holes and damage.
 
-use crate::made::{EH_FRAME, EH_FRAME_HDR, code, entry, load, same, tables, writer, writer_for};
+use crate::made::{code, entry, load, same, tables, writer, writer_for};
 use jitdump::{
     Body, Dump, End, Endian, EntryName, Error, ErrorKind, HEADER_SIZE, Header, Move, Record,
-    RecordId, UnwindOrder, UnwindingInfo,
+    RecordId,
 };
 
 fn all<'a>(data: &'a [u8]) -> (Vec<Result<Record<'a>, Error>>, End) {
@@ -54,19 +54,7 @@ fn the_magic_number_tells_the_byte_order() {
     assert_eq!(&little[..8], b"DTiJ\x01\0\0\0");
     assert_eq!(&big[..8], b"JiTD\0\0\0\x01");
     for (data, endian) in [(little, Endian::Little), (big, Endian::Big)] {
-        assert_eq!(
-            Header::parse(&data).unwrap(),
-            Header {
-                endian,
-                version: 1,
-                total_size: 40,
-                elf_mach: 62,
-                pad1: 0,
-                pid: 700,
-                timestamp: 1_000_000,
-                flags: 0
-            }
-        );
+        assert_eq!(Header::parse(&data).unwrap().endian, endian);
     }
 }
 
@@ -97,37 +85,6 @@ fn refusals_name_their_cause() {
     for cut in 0..HEADER_SIZE as usize {
         assert_eq!(refused(&data[..cut]), ErrorKind::HeaderCutOff { len: cut as u64 });
     }
-}
-
-#[test]
-fn unwinding_data_is_told_apart_by_content() {
-    let mut writer = writer();
-    let by_the_book = UnwindingInfo { order: UnwindOrder::HeaderFirst, ..tables() };
-    let header_only = UnwindingInfo { eh_frame: &[], mapped_size: 0, ..tables() };
-    let frame_only = UnwindingInfo { eh_frame_hdr: &[], ..tables() };
-    writer.unwinding_info(1, &tables()).unwrap();
-    writer.unwinding_info(1, &by_the_book).unwrap();
-    writer.unwinding_info(1, &header_only).unwrap();
-    writer.unwinding_info(1, &frame_only).unwrap();
-    let data = writer.into_sink();
-    let found: Vec<_> = whole(&data)
-        .iter()
-        .map(|record| match record.body {
-            Body::UnwindingInfo(info) => {
-                (info.eh_frame, info.eh_frame_hdr, info.eh_frame_offset(), info.mapped_size)
-            }
-            _ => panic!("{record:?}"),
-        })
-        .collect();
-    assert_eq!(
-        found,
-        [
-            (&EH_FRAME[..], &EH_FRAME_HDR[..], 0, 48),
-            (&EH_FRAME[..], &EH_FRAME_HDR[..], 20, 48),
-            (&[][..], &EH_FRAME_HDR[..], 0, 0),
-            (&EH_FRAME[..], &[][..], 0, 48),
-        ]
-    );
 }
 
 #[test]
