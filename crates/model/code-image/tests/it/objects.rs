@@ -1,11 +1,11 @@
 //! How common tools read an ELF object for loaders.
 
-use crate::common::sample::{START, sample_codes};
+use crate::common::sample::{ANY_MACHINE, START, sample_codes, with_codes_of_any_machine};
 use crate::common::{
     Loadable, assert_contains, complaints, gdb, run, run_any, targets, write_object, x86_64,
 };
 use code_image::{ObjectFormat, VisibleCode};
-use jit_code::{Code, Line};
+use jit_code::Code;
 
 const SPAN: std::ops::Range<u64> = 0x7f00_0000_0000..0x7f00_0000_3000;
 
@@ -76,18 +76,14 @@ mod live {
 
     #[test]
     fn the_checkers_find_nothing_for_any_machine() {
-        let lines = [Line::new(4, "/src/a.js", 3).column(9)];
-        for target in targets() {
-            let code = |start: u64, name: &'static str| {
-                let lines = if start == 0x10_0040 { &lines[..] } else { &[] };
-                VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
-            };
-            let codes = [code(0x10_0040, "a"), code(0x10_0050, ""), code(0x10_2000, "a")];
-            let object = write_object(ObjectFormat::Elf, target, 0x10_0040..0x10_4000, &codes);
-            assert_eq!(complaints(&object.path()), "No errors\n", "{target:?}");
-            // `a`, which is there twice, and `<unnamed>`.
-            assert_eq!((object.finished.symbols, object.finished.exported), (3, 2));
-        }
+        with_codes_of_any_machine(|codes| {
+            for target in targets() {
+                let object = write_object(ObjectFormat::Elf, target, ANY_MACHINE, codes);
+                assert_eq!(complaints(&object.path()), "No errors\n", "{target:?}");
+                // `a`, which is there twice, and `<unnamed>`.
+                assert_eq!((object.finished.symbols, object.finished.exported), (3, 2));
+            }
+        });
     }
 
     #[test]

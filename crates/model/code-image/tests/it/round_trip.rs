@@ -48,46 +48,42 @@ fn made() -> impl Strategy<Value = Made> {
         })
 }
 
+/// The characters of a name, and the bytes that are no UTF-8.
+fn characters(name: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
+    name.utf8_chunks().flat_map(|chunk| {
+        chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().map(|byte| Err(*byte)))
+    })
+}
+
 /// The form of a name in symbols.
 fn shown(name: &[u8]) -> Vec<u8> {
     if name.is_empty() {
         return b"<unnamed>".to_vec();
     }
     let mut shown = Vec::new();
-    let mut rest = name;
-    while let Some(&byte) = rest.first() {
-        let length = (1..=4.min(rest.len())).find(|&n| std::str::from_utf8(&rest[..n]).is_ok());
-        let (character, behind) = rest.split_at(length.unwrap_or(1));
-        rest = behind;
-        match std::str::from_utf8(character).ok().and_then(|text| text.chars().next()) {
-            Some(c) if printable::is_printable(c) => shown.extend(character),
-            Some(c @ ..'\u{80}') => shown.extend(format!("\\x{:02x}", u32::from(c)).bytes()),
-            Some(c @ ..'\u{10000}') => shown.extend(format!("\\u{:04x}", u32::from(c)).bytes()),
-            Some(c) => shown.extend(format!("\\U{:08x}", u32::from(c)).bytes()),
+    for character in characters(name) {
+        match character {
+            Ok(c) if printable::is_printable(c) => shown.extend(c.to_string().bytes()),
+            Ok(c @ ..'\u{80}') => shown.extend(format!("\\x{:02x}", u32::from(c)).bytes()),
+            Ok(c @ ..'\u{10000}') => shown.extend(format!("\\u{:04x}", u32::from(c)).bytes()),
+            Ok(c) => shown.extend(format!("\\U{:08x}", u32::from(c)).bytes()),
             // A byte that would be a control character in a single-byte encoding.
-            None if byte < 0xa0 => shown.extend(format!("\\x{byte:02x}").bytes()),
-            None => shown.push(byte),
+            Err(byte @ ..0xa0) => shown.extend(format!("\\x{byte:02x}").bytes()),
+            Err(byte) => shown.push(byte),
         }
     }
     shown
 }
 
 /// The form of a name in debug info: invalid UTF-8 byte by byte, other characters as C spells them.
-fn ascii(mut name: &[u8]) -> Vec<u8> {
-    let mut out = String::new();
-    while !name.is_empty() {
-        let length =
-            (1..=4.min(name.len())).find(|&length| std::str::from_utf8(&name[..length]).is_ok());
-        let text = length.and_then(|length| std::str::from_utf8(&name[..length]).ok());
-        match text.and_then(|text| text.chars().next()).map(u32::from) {
-            Some(code) if code < 0x80 => out.push(code as u8 as char),
-            Some(code) if code < 0x1_0000 => out += &format!("\\u{code:04x}"),
-            Some(code) => out += &format!("\\U{code:08x}"),
-            None => out += &format!("\\x{:02x}", name[0]),
-        }
-        name = &name[length.unwrap_or(1)..];
-    }
-    out.into_bytes()
+fn ascii(name: &[u8]) -> Vec<u8> {
+    let spelled = characters(name).map(|character| match character {
+        Ok(c @ ..'\u{80}') => c.to_string(),
+        Ok(c @ ..'\u{10000}') => format!("\\u{:04x}", u32::from(c)),
+        Ok(c) => format!("\\U{:08x}", u32::from(c)),
+        Err(byte) => format!("\\x{byte:02x}"),
+    });
+    spelled.collect::<String>().into_bytes()
 }
 
 /// The place of one address, by the definition of a line entry.

@@ -1,13 +1,13 @@
 //! Symfiles: the input is read back, from joined and single files, and removed codes are gone.
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is what is meant
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::common::image::{dwarf, section};
 use crate::common::{EM_386, run, targets, x86_64};
 use code_image::{Endian, LARGEST_GAP, Symfile, TAG_AT, Target, VisibleCode};
-use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
+use gimli::{BaseAddresses, UnwindSection};
 use jit_code::{Code, Inlined, Line, Unwind};
 use object::{Object, ObjectSection, ObjectSymbol};
 use proptest::prelude::*;
@@ -75,16 +75,7 @@ fn shown(file: &[u8]) -> Shown {
         .filter(|symbol| symbol.is_definition())
         .map(|symbol| (symbol.address(), (symbol.name().unwrap().to_owned(), symbol.size())))
         .collect();
-    let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let section = |name: &str| -> Cow<'_, [u8]> {
-        object
-            .section_by_name(name)
-            .map_or(Cow::Borrowed(&[]), |section| section.uncompressed_data().unwrap())
-    };
-    let sections =
-        gimli::DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id.name()))).unwrap();
-    let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, endian));
-    let context = addr2line::Context::from_dwarf(dwarf).expect("debug info");
+    let context = addr2line::Context::from_dwarf(dwarf(&object)).expect("debug info");
     let mut frames_at = BTreeMap::new();
     for text in object.sections().filter(is_text) {
         for address in text.address()..text.address() + text.size() {
@@ -101,8 +92,7 @@ fn shown(file: &[u8]) -> Shown {
             }
         }
     }
-    let data = section(".eh_frame");
-    let mut eh_frame = gimli::EhFrame::new(&data, endian);
+    let mut eh_frame = gimli::EhFrame::from(section(&object, gimli::SectionId::EhFrame));
     eh_frame.set_address_size(if object.is_64() { 8 } else { 4 });
     let bases = BaseAddresses::default();
     let mut entries = eh_frame.entries(&bases);

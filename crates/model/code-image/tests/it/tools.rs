@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 
-use crate::common::sample::{COMPUTE, LINES, START, sample_codes};
+use crate::common::sample::{
+    ANY_MACHINE, COMPUTE, LINES, START, sample_codes, with_codes_of_any_machine,
+};
 use crate::common::{
     EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_S390, EM_X86_64, OnDisk, assert_contains, complaints,
     gdb, run, targets, words, write, write_placed, x86_64,
 };
 use code_image::{Endian, ImageWriter, Target, VisibleCode};
-use jit_code::{Code, Line};
+use jit_code::Code;
 
 /// Code with names only, as from a perf map.
 const TEXT_WITHOUT_BYTES: &str = "\
@@ -135,26 +137,12 @@ mod live {
 
     #[test]
     fn the_checkers_find_nothing_for_any_machine() {
-        for target in targets() {
-            // The same places, as offsets in the first and in the last code.
-            let [first, last] = [0, 0x1fc0].map(|start: u32| {
-                [
-                    Line::new(0_u32.wrapping_sub(start), "/src/a.js", 3).column(9),
-                    Line::new(8_u32.wrapping_sub(start), "b.js", 300),
-                    Line::new(0x1fc0 - start, "/a.js", 0x8000_0000).column(u32::MAX),
-                ]
-            });
-            let code = |start: u64, name: &'static str, lines| {
-                VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
-            };
-            let codes = [
-                code(0x10_0040, "a", &first[..]),
-                code(0x10_0050, "", &[][..]),
-                code(0x10_2000, "a", &last[..]),
-            ];
-            let image = write(target, 0x10_0040..0x10_4000, &codes);
-            assert_eq!(complaints(&image.path()), "No errors\n", "{target:?}");
-        }
+        with_codes_of_any_machine(|codes| {
+            for target in targets() {
+                let image = write(target, ANY_MACHINE, codes);
+                assert_eq!(complaints(&image.path()), "No errors\n", "{target:?}");
+            }
+        });
     }
 
     #[test]
@@ -164,11 +152,8 @@ mod live {
             let image = write(x86_64(), 0x1000..0x9000_0000, codes);
             assert_eq!(complaints(&image.path()), TEXT_WITHOUT_BYTES);
             // The arena is a hole in the file.
-            assert!(
-                image.finished.file_size > 0x9000_0000 - 0x1000,
-                "{:#x}",
-                image.finished.file_size
-            );
+            let size = image.finished.file_size;
+            assert!(size > 0x9000_0000 - 0x1000, "{size:#x}");
             let on_disk = 512 * std::fs::metadata(image.path()).expect("the image").blocks();
             assert!(on_disk < 0x1_0000, "{on_disk:#x}");
         }

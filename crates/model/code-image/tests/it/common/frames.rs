@@ -89,15 +89,17 @@ impl Out {
         }
     }
 
+    fn length(&mut self, long: bool, length: usize) {
+        if long {
+            self.number(0xffff_ffff, 4);
+        }
+        self.number(length as u64, if long { 8 } else { 4 });
+    }
+
     /// Writes an entry: length, then what `body` writes, padded.
     fn entry(&mut self, long: bool, body: impl FnOnce(&mut Self)) {
         let start = self.bytes.len();
-        if long {
-            self.number(0xffff_ffff, 4);
-            self.number(0, 8);
-        } else {
-            self.number(0, 4);
-        }
+        self.length(long, 0);
         let from = self.bytes.len();
         body(self);
         while !self.bytes.len().is_multiple_of(4) {
@@ -105,12 +107,7 @@ impl Out {
         }
         let rest = self.bytes.split_off(from);
         self.bytes.truncate(start);
-        if long {
-            self.number(0xffff_ffff, 4);
-            self.number(rest.len() as u64, 8);
-        } else {
-            self.number(rest.len() as u64, 4);
-        }
+        self.length(long, rest.len());
         self.bytes.extend(rest);
     }
 }

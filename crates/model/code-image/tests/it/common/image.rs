@@ -108,7 +108,7 @@ pub type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 pub type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 pub type Unit<'a> = gimli::Unit<Bytes<'a>>;
 
-fn section<'a>(file: &object::File<'a>, id: gimli::SectionId) -> Bytes<'a> {
+pub fn section<'a>(file: &object::File<'a>, id: gimli::SectionId) -> Bytes<'a> {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let bytes = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().unwrap());
     EndianSlice::new(bytes, endian)

@@ -21,12 +21,9 @@ pub fn chain<'a>(code: &VisibleCode<'a>, address: u64) -> Vec<&'a Inlined<'a>> {
     let at = |offset: u32| code.code.address + u64::from(offset);
     while code.visible.contains(&address) && chain.len() < 127 {
         let inner = code.code.inlined.iter().zip(0..).find(|(call, number)| {
-            call.parent == around
-                && around < Some(*number)
-                && call
-                    .ranges
-                    .iter()
-                    .any(|range| at(range.start) <= address && address < at(range.end))
+            let mut ranges = call.ranges.iter().map(|range| at(range.start)..at(range.end));
+            let is_inside = call.parent == around && around < Some(*number);
+            is_inside && ranges.any(|range| range.contains(&address))
         });
         let Some((call, number)) = inner else { break };
         chain.push(call);

@@ -30,3 +30,22 @@ pub fn sample_codes() -> [VisibleCode<'static>; 2] {
     let stub = Code::new(&[0x90, 0xc3]).runs_at(START + 0x1000).named("stub");
     [compute, stub].map(VisibleCode::whole)
 }
+
+/// The span of [`with_codes_of_any_machine`].
+pub const ANY_MACHINE: std::ops::Range<u64> = 0x10_0040..0x10_4000;
+
+/// Passes codes to `check`: two side by side and one far behind, of which two have one name and lines, and one has neither.
+pub fn with_codes_of_any_machine(check: impl Fn(&[VisibleCode<'_>])) {
+    // The same places, as offsets in the first and in the last code.
+    let [first, last] = [0, 0x1fc0].map(|start: u32| {
+        [
+            Line::new(0_u32.wrapping_sub(start), "/src/a.js", 3).column(9),
+            Line::new(8_u32.wrapping_sub(start), "b.js", 300),
+            Line::new(0x1fc0 - start, "/a.js", 0x8000_0000).column(u32::MAX),
+        ]
+    });
+    let code = |start: u64, name: &'static str, lines| {
+        VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
+    };
+    check(&[code(0x10_0040, "a", &first), code(0x10_0050, "", &[]), code(0x10_2000, "a", &last)]);
+}
