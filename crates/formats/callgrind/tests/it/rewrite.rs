@@ -179,26 +179,22 @@ fn a_jump_at_the_end_takes_no_costs_of_others() {
 fn a_cost_that_is_no_number_is_damage() {
     let profile = with("ob=(1) ???\nfl=(1) ???\nfn=(1) 0x1000\n0x1000 0 2x4\n\ntotals: 2\n");
     let damaged = rewrite(profile.as_bytes(), Vec::new(), &mut Map);
-    assert!(
-        matches!(damaged, Err(Error::Damaged { line: 10, cause: Cause::NoNumber, .. })),
-        "{damaged:?}"
-    );
+    let Err(Error::Damaged { line, cause, .. }) = damaged else { panic!("{damaged:?}") };
+    assert_eq!((line, cause), (10, Cause::NoNumber));
 }
 
 #[test]
 fn callers_in_names_are_named() {
-    let out = named(&with(
-        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) f'0x0000000000001040'2'main\n0x10 3 5\n\ntotals: 5\n",
-    ));
-    assert!(out.contains("fn=(1) f'g'2'main\n"), "{out}");
-}
-
-#[test]
-fn a_line_end_in_a_callers_name_ends_no_line() {
-    let out = named(&with(
-        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main'0x0000000000001000\n0x10 3 5\n\ntotals: 5\n",
-    ));
-    assert!(out.contains("fn=(1) main'(1) f\n0x10 3 5\n"), "{out}");
+    for (name, expected) in [
+        ("f'0x0000000000001040'2'main", "f'g'2'main"),
+        // Whose name has the end of a line.
+        ("main'0x0000000000001000", "main'(1) f"),
+    ] {
+        let out = named(&with(&format!(
+            "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) {name}\n0x10 3 5\n\ntotals: 5\n"
+        )));
+        assert!(out.contains(&format!("fn=(1) {expected}\n0x10 3 5\n")), "{out}");
+    }
 }
 
 #[test]
@@ -212,10 +208,8 @@ fn without_instructions_code_is_renamed() {
     // A call without an object refers to its caller's, which is a different one now.
     assert!(out.contains("cob=(1) ???\ncfi=???\ncfn=(2) 0x9000\ncalls=1 0\n0 3\n"), "{out}");
     assert!(out.contains("ob=(1)\nfl=(1) ???\nfn=(2)\n0 3\n"), "{out}");
-    assert_eq!(
-        (summary.events[0].unknown, summary.events[0].named, summary.events[0].total),
-        (11, 8, 11)
-    );
+    let ir = &summary.events[0];
+    assert_eq!((ir.unknown, ir.named, ir.total), (11, 8, 11));
     assert!(!summary.has_instructions);
 }
 
@@ -233,10 +227,8 @@ fn each_part_has_its_own() {
 fn errors_name_the_place_of_the_damage() {
     let error =
         |profile: &str| rewrite(profile.as_bytes(), std::io::sink(), &mut Map).expect_err("damage");
-    let Error::Damaged { offset, line, cause } = error(&with("fn=(1) f\n0x10 3 5\nfn=(2)\n"))
-    else {
-        panic!("damage")
-    };
+    let unknown = error(&with("fn=(1) f\n0x10 3 5\nfn=(2)\n"));
+    let Error::Damaged { offset, line, cause } = unknown else { panic!("{unknown}") };
     let place = (HEADER.len() + 18) as u64;
     assert_eq!((offset, line, cause), (place, 9, Cause::UnknownName(2)));
     assert!(error(&with("fn=(1) f\nwhat\n")).to_string().contains("line 8 "));
@@ -298,10 +290,8 @@ proptest! {
 fn more_events_than_anybody_counts_are_refused() {
     let profile = format!("positions: line\nevents:{}\n\nfn=f\n1 1\n", " e".repeat(257));
     let error = rewrite(profile.as_bytes(), &mut Vec::new(), &mut Map).expect_err("too many");
-    assert!(
-        matches!(error, Error::Damaged { cause: Cause::TooManyEvents, line: 2, .. }),
-        "{error}"
-    );
+    let Error::Damaged { line, cause, .. } = error else { panic!("{error}") };
+    assert_eq!((line, cause), (2, Cause::TooManyEvents));
 }
 
 /// Lines of a context all belong to it, even if other lines are in between.
