@@ -5,13 +5,14 @@ use code_arena::{Code, CodeArena, Executable, Line, Options, Row, Unwind};
 
 /// The arena in the directory that the test gave.
 pub fn arena() -> CodeArena {
-    let directory = std::env::var_os("DIRECTORY").expect("the test says where");
-    CodeArena::create(options(directory)).expect("an arena")
+    arena_with(|options| options)
 }
 
-pub fn options(directory: impl AsRef<std::path::Path>) -> Options {
-    let options = Options::new(directory).segment(1 << 20);
-    if std::env::var_os("UNLINKED").is_some() { options.unlinked() } else { options }
+pub fn arena_with(change: impl FnOnce(Options) -> Options) -> CodeArena {
+    let directory = std::env::var_os("DIRECTORY").expect("the test says where");
+    let options = change(Options::new(directory).segment(1 << 20));
+    let is_unlinked = std::env::var_os("UNLINKED").is_some();
+    CodeArena::create(if is_unlinked { options.unlinked() } else { options }).expect("an arena")
 }
 
 pub fn place(arena: &CodeArena, code: &[u8]) -> Executable {

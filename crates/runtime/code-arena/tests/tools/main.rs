@@ -38,7 +38,7 @@ fn main() {
             continue;
         }
         let began = std::time::Instant::now();
-        test();
+        test(tempfile::tempdir().unwrap().path());
         println!("test {name} ... ok, {:.1} s", began.elapsed().as_secs_f64());
     }
 }

@@ -10,12 +10,12 @@ use crate::jit;
 pub fn play(role: &str) {
     match role {
         "spin" => spin(),
-        "stack" => stack(),
-        "wait" => wait(),
-        "backtrace" => backtrace(),
+        "stack" => in_jitted_code(spin_a_while, 700),
+        "wait" => in_jitted_code(wait_for_input, 0),
+        "backtrace" => in_jitted_code(print_backtrace, 0),
         "panic" => panic(),
         "dladdr" => dladdr(),
-        "libunwind" => libunwind(),
+        "libunwind" => in_jitted_code(walk_by_libunwind, 0),
         "allocate" => allocate(),
         "churn" => churn(),
         "fork" => fork(),
@@ -50,11 +50,11 @@ fn native_bottom(call: jit::Caller, callback: jit::Callback, argument: usize) {
     std::hint::black_box(());
 }
 
-/// Native code below jitted code.
-fn stack() {
+/// Calls something by jitted code, below which is native code.
+fn in_jitted_code(callback: jit::Callback, argument: usize) {
     let arena = jit::arena();
     let (_code, call) = jit::caller(&arena, "jit::caller");
-    native_bottom(call, spin_a_while, 700);
+    native_bottom(call, callback, argument);
 }
 
 extern "C-unwind" fn wait_for_input(_: usize, _: usize) {
@@ -63,21 +63,8 @@ extern "C-unwind" fn wait_for_input(_: usize, _: usize) {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-/// Waits below jitted code.
-fn wait() {
-    let arena = jit::arena();
-    let (_code, call) = jit::caller(&arena, "jit::caller");
-    native_bottom(call, wait_for_input, 0);
-}
-
 extern "C-unwind" fn print_backtrace(_: usize, _: usize) {
     println!("{}", std::backtrace::Backtrace::force_capture());
-}
-
-fn backtrace() {
-    let arena = jit::arena();
-    let (_code, call) = jit::caller(&arena, "jit::caller");
-    native_bottom(call, print_backtrace, 0);
 }
 
 #[inline(never)]
@@ -203,27 +190,15 @@ extern "C-unwind" fn walk_by_libunwind(_: usize, _: usize) {
     }
 }
 
-fn libunwind() {
-    let arena = jit::arena();
-    let (_code, call) = jit::caller(&arena, "jit::caller");
-    native_bottom(call, walk_by_libunwind, 0);
-}
-
 /// Twenty times as much code as there is space for; the file describes the last of it.
 fn churn() {
-    let directory = std::env::var_os("DIRECTORY").expect("the test says where");
-    let arena =
-        code_arena::CodeArena::create(jit::options(directory).segment(64 << 10).limit(64 << 10))
-            .unwrap();
+    let arena = jit::arena_with(|options| options.segment(64 << 10).limit(64 << 10));
     let mut alive = std::collections::VecDeque::new();
     for number in 0..40_000_u64 {
         let size = 12 + (number * 36 % 300) as usize;
         let code = jit::place(&arena, &vec![0xc3; size]);
-        jit::announce(
-            &code,
-            &format!("jit::churn{number}"),
-            Some(code_arena::Unwind::FRAME_POINTER),
-        );
+        let name = format!("jit::churn{number}");
+        jit::announce(&code, &name, Some(code_arena::Unwind::FRAME_POINTER));
         alive.push_back((number, code));
         if alive.len() > 100 {
             alive.pop_front();
@@ -294,9 +269,7 @@ fn fork() {
 
 /// Uses all of the disk space.
 fn full() {
-    let directory = std::env::var_os("DIRECTORY").expect("the test says where");
-    let options = jit::options(directory).limit(3 << 20);
-    let arena = code_arena::CodeArena::create(options).unwrap();
+    let arena = jit::arena_with(|options| options.limit(3 << 20));
     let mut all = Vec::new();
     let code = jit::RETURN.repeat(1000 / jit::RETURN.len());
     while let Some(mut draft) = arena.allocate(code.len(), 16) {

@@ -8,7 +8,8 @@ use test_privilege::{Privilege, have, unshare};
 
 use crate::run::{file_in, output, role};
 
-type Test = (&'static str, fn());
+/// A test gets a folder for its files.
+type Test = (&'static str, fn(&Path));
 
 pub const ALL: &[Test] = &[
     #[cfg(target_arch = "x86_64")]
@@ -32,10 +33,6 @@ pub const ALL: &[Test] = &[
     ("forks_do_not_meet", forks_do_not_meet),
     ("a_full_disk_is_no_signal", a_full_disk_is_no_signal),
 ];
-
-fn temporary() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 /// `perf record` of a role. The cache of object files is in the directory, too.
 fn record(directory: &Path, options: &[&str], command: &Command) {
@@ -97,37 +94,34 @@ fn check_spin(directory: &Path) {
     assert!(unknown < 2.0, "{report}");
 }
 
-fn perf_names_and_annotates() {
+fn perf_names_and_annotates(directory: &Path) {
     if !have(&[Privilege::Perf]) {
         return;
     }
-    let directory = temporary();
-    record(directory.path(), &[], &role("spin", directory.path()));
-    check_spin(directory.path());
-    let annotated = shown(directory.path(), "annotate", &["--stdio", "-s", "jit::count2"]);
+    record(directory, &[], &role("spin", directory));
+    check_spin(directory);
+    let annotated = shown(directory, "annotate", &["--stdio", "-s", "jit::count2"]);
     assert!(annotated.contains("dec    %rdi"), "{annotated}");
-    let lines = shown(directory.path(), "script", &["-F", "ip,sym,srcline"]);
+    let lines = shown(directory, "script", &["-F", "ip,sym,srcline"]);
     assert!(lines.contains("arena.jit:10"), "{}", &lines[..lines.len().min(2000)]);
 }
 
-fn perf_names_what_was_only_mapped() {
+fn perf_names_what_was_only_mapped(directory: &Path) {
     if !have(&[Privilege::Perf]) {
         return;
     }
-    let directory = temporary();
-    let mut command = role("spin", directory.path());
+    let mut command = role("spin", directory);
     command.env("UNLINKED", "1");
-    record(directory.path(), &[], &command);
-    check_spin(directory.path());
+    record(directory, &[], &command);
+    check_spin(directory);
 }
 
-fn perf_unwinds_by_the_tables() {
+fn perf_unwinds_by_the_tables(directory: &Path) {
     if !have(&[Privilege::Perf]) {
         return;
     }
-    let directory = temporary();
-    record(directory.path(), &["--call-graph", "dwarf"], &role("stack", directory.path()));
-    let stacks = shown(directory.path(), "script", &["-F", "ip,sym"]);
+    record(directory, &["--call-graph", "dwarf"], &role("stack", directory));
+    let stacks = shown(directory, "script", &["-F", "ip,sym"]);
     let (mut through, mut all) = (0, 0);
     for stack in stacks.split("\n\n").filter(|stack| stack.contains("spin_a_while")) {
         all += 1;
@@ -169,12 +163,11 @@ impl Waiting {
     }
 }
 
-fn gdb_that_attaches_knows_all() {
+fn gdb_that_attaches_knows_all(directory: &Path) {
     if !have(&[Privilege::Trace]) {
         return;
     }
-    let directory = temporary();
-    let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
+    let (waiting, _) = Waiting::start(&mut role("wait", directory));
     let pid = waiting.0.id().to_string();
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid, "-ex", "bt", "-ex", "info line *'jit::caller'"]);
@@ -185,9 +178,8 @@ fn gdb_that_attaches_knows_all() {
     assert!(text.contains("xor    %ebp,%ebp"), "{text}");
 }
 
-fn lldb_that_attaches_knows_all() {
-    let directory = temporary();
-    let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
+fn lldb_that_attaches_knows_all(directory: &Path) {
+    let (waiting, _) = Waiting::start(&mut role("wait", directory));
     let pid = waiting.0.id().to_string();
     let mut lldb = Command::new("lldb");
     let text = output(lldb.args(["-x", "-b", "-p", &pid, "-o", "bt", "-o", "detach"]));
@@ -195,35 +187,30 @@ fn lldb_that_attaches_knows_all() {
     assert_order(&text, &["jit::caller at arena.jit:11", "native_bottom"]);
 }
 
-fn backtraces_have_names() {
-    let directory = temporary();
-    let text = output(&mut role("backtrace", directory.path()));
+fn backtraces_have_names(directory: &Path) {
+    let text = output(&mut role("backtrace", directory));
     assert_order(&text, &["print_backtrace", "jit::caller", "native_bottom"]);
     assert_order(&text, &["/src/arena.jit:11", "native_bottom"]);
 }
 
-fn panics_pass_through() {
-    let directory = temporary();
-    assert_eq!(output(&mut role("panic", directory.path())), "caught\n");
+fn panics_pass_through(directory: &Path) {
+    assert_eq!(output(&mut role("panic", directory)), "caught\n");
 }
 
-fn dladdr_knows_it() {
-    let directory = temporary();
-    let text = output(&mut role("dladdr", directory.path()));
-    assert_eq!(text.trim(), format!("jit::caller in {}", file_in(directory.path()).display()));
+fn dladdr_knows_it(directory: &Path) {
+    let text = output(&mut role("dladdr", directory));
+    assert_eq!(text.trim(), format!("jit::caller in {}", file_in(directory).display()));
 }
 
-fn libunwind_knows_it() {
-    let directory = temporary();
+fn libunwind_knows_it(directory: &Path) {
     // Version 1.6.2, that of Debian 12, ends a walk at a signed return address.
-    let text = output(role("libunwind", directory.path()).env(crate::jit::UNSIGNED, "1"));
+    let text = output(role("libunwind", directory).env(crate::jit::UNSIGNED, "1"));
     assert_order(&text, &["jit::caller", "native_bottom", "main"]);
 }
 
-fn checkers_take_the_file() {
-    let directory = temporary();
-    let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
-    let file = file_in(directory.path());
+fn checkers_take_the_file(directory: &Path) {
+    let (waiting, _) = Waiting::start(&mut role("wait", directory));
+    let file = file_in(directory);
     let read = output(Command::new("readelf").arg("-aW").arg("--debug-dump=frames").arg(&file));
     assert!(read.contains("FUNC    GLOBAL DEFAULT    2 jit::caller"), "{read}");
     assert!(!read.contains("Warning") && !read.contains("Error"), "{read}");
@@ -243,14 +230,13 @@ fn checkers_take_the_file() {
 }
 
 /// Including code that was announced after heaptrack had read the file.
-fn heaptrack_names_who_allocates() {
-    let directory = temporary();
-    let files = directory.path().join("files");
+fn heaptrack_names_who_allocates(directory: &Path) {
+    let files = directory.join("files");
     std::fs::create_dir(&files).unwrap();
     let mut heaptrack = Command::new("heaptrack");
-    heaptrack.arg("-o").arg(directory.path().join("heap"));
+    heaptrack.arg("-o").arg(directory.join("heap"));
     output(with_program(&mut heaptrack, &role("allocate", &files)));
-    let recorded = std::fs::read_dir(directory.path())
+    let recorded = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .find(|path| path.file_stem().is_some_and(|stem| stem == "heap"))
@@ -264,10 +250,9 @@ fn heaptrack_names_who_allocates() {
     }
 }
 
-fn churn_leaves_what_is_alive() {
-    let directory = temporary();
-    let (waiting, said) = Waiting::start(&mut role("churn", directory.path()));
-    let file = file_in(directory.path());
+fn churn_leaves_what_is_alive(directory: &Path) {
+    let (waiting, said) = Waiting::start(&mut role("churn", directory));
+    let file = file_in(directory);
     let symbols = output(Command::new("nm").arg("-S").arg(&file));
     for line in &said {
         let mut words = line.split(' ');
@@ -288,18 +273,15 @@ fn churn_leaves_what_is_alive() {
     waiting.end();
 }
 
-fn forks_do_not_meet() {
-    let directory = temporary();
-    assert_eq!(output(&mut role("fork", directory.path())), "forked\n");
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+fn forks_do_not_meet(directory: &Path) {
+    assert_eq!(output(&mut role("fork", directory)), "forked\n");
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 2);
 }
 
 /// On a disk of 1 MiB, and with a limit for the size of files.
-fn a_full_disk_is_no_signal() {
-    let directory = temporary();
+fn a_full_disk_is_no_signal(directory: &Path) {
     let count = |shell: &mut Command, script: &str| -> usize {
-        let text =
-            output(with_program(shell.args(["-c", script]), &role("full", directory.path())));
+        let text = output(with_program(shell.args(["-c", script]), &role("full", directory)));
         text.split(' ').next().unwrap().parse().unwrap()
     };
     if have(&[Privilege::Mounts]) {
