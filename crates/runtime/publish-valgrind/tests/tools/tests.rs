@@ -38,6 +38,9 @@ const CALLGRIND: &[&str] = &[
     "--callgrind-out-file=DIR/out.%p",
 ];
 
+const CACHEGRIND: &[&str] =
+    &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"];
+
 fn profile_of(ran: &Ran) -> BTreeMap<String, Function> {
     let files = ran.files("out.");
     assert_eq!(files.len(), 1, "{}", ran.said);
@@ -57,6 +60,13 @@ fn nameless(profile: &BTreeMap<String, Function>) -> Vec<&String> {
     let ours = |function: &Function| function.objects.iter().any(|object| object.contains("/jit-"));
     let all = profile.iter().filter(|(name, function)| ours(function) && name.starts_with("0x"));
     all.map(|(name, _)| name).collect()
+}
+
+/// The profile, in which all our code has a name.
+fn all_named(ran: &Ran) -> BTreeMap<String, Function> {
+    let profile = profile_of(ran);
+    assert_eq!(nameless(&profile), [""; 0]);
+    profile
 }
 
 fn callgrind() {
@@ -82,8 +92,7 @@ fn callgrind() {
 }
 
 fn cachegrind() {
-    let ran =
-        run("calls", &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"]);
+    let ran = run("calls", CACHEGRIND);
     let text = ran.text("out.");
     let at = text.find("fn=jit::count").unwrap_or_else(|| panic!("{text}"));
     // Functions of one file follow each other.
@@ -103,16 +112,8 @@ fn assert_stack(said: &str, frames: &[&str]) {
 
 fn memcheck() {
     for option in ["--keep-debuginfo=no", "--keep-debuginfo=yes"] {
-        let ran = run(
-            "calls",
-            &[
-                "--tool=memcheck",
-                "--leak-check=full",
-                "--num-callers=50",
-                "--read-inline-info=no",
-                option,
-            ],
-        );
+        let options = ["--tool=memcheck", "--leak-check=full", "--num-callers=50"];
+        let ran = run("calls", &[&options[..], &["--read-inline-info=no", option]].concat());
         let above = ["jit::call (jitted.lang:21)", "(roles.rs:"];
         let read = ["Invalid read of size 8", "jit::read (jitted.lang:11)"];
         assert_stack(&ran.said, &[&read[..], &above[..]].concat());
@@ -158,20 +159,13 @@ fn dhat() {
 
 fn helgrind() {
     let ran = run("race", &["--tool=helgrind"]);
-    assert_stack(
-        &ran.said,
-        &[
-            "Possible data race during read of size 8",
-            "Locks held: none",
-            "jit::read (jitted.lang:11)",
-            "jit::call (jitted.lang:21)",
-        ],
-    );
+    let race = ["Possible data race during read of size 8", "Locks held: none"];
+    let stack = ["jit::read (jitted.lang:11)", "jit::call (jitted.lang:21)"];
+    assert_stack(&ran.said, &[race, stack].concat());
 }
 
 fn layouts() {
-    let profile = profile_of(&run("layouts", CALLGRIND));
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&run("layouts", CALLGRIND));
     assert_eq!(profile["in_twice"].cost(), 2 * 2002);
     assert_eq!(profile["in_twice_too"].cost(), 2002);
     for page in 0..16 {
@@ -182,8 +176,7 @@ fn layouts() {
 }
 
 fn heap() {
-    let profile = profile_of(&run("heap", CALLGRIND));
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&run("heap", CALLGRIND));
     let on_heap: Vec<_> = profile.iter().filter(|(name, _)| name.starts_with("on_heap_")).collect();
     assert_eq!(on_heap.len(), 40);
     for (name, function) in on_heap {
@@ -205,8 +198,7 @@ fn full_disk() {
 }
 
 fn moves() {
-    let profile = profile_of(&run("moves", CALLGRIND));
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&run("moves", CALLGRIND));
     assert_eq!(profile["moves"].cost(), 3 * 2002);
     assert_eq!(profile["stays"].cost(), 2002);
     // It had moved when the profile was written; what ran here lost its lines.
@@ -214,8 +206,7 @@ fn moves() {
 }
 
 fn remap() {
-    let profile = profile_of(&run("remap", CALLGRIND));
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&run("remap", CALLGRIND));
     let first = profile.iter().filter(|(name, _)| name.starts_with("first_"));
     let costs: Vec<u64> = first.map(|(_, function)| function.cost()).collect();
     assert_eq!(costs, [22; 100]);
@@ -224,8 +215,7 @@ fn remap() {
 
 fn threads() {
     let ran = run("threads", &[CALLGRIND, &["--fair-sched=try"]].concat());
-    let profile = profile_of(&ran);
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&ran);
     assert_eq!(profile["new"].cost(), 200 * 102);
     assert_eq!(profile["new"].calls, 200);
 }
@@ -241,10 +231,8 @@ fn fork() {
             if let Some(function) = profile.get(who) {
                 let pid = file.extension().unwrap().to_str().unwrap();
                 let own = format!("/jit-{pid}-");
-                assert!(
-                    function.objects.iter().all(|object| object.contains(&own)),
-                    "{function:?}"
-                );
+                let is_own = function.objects.iter().all(|object| object.contains(&own));
+                assert!(is_own, "{function:?}");
                 assert_eq!(function.cost(), 2002);
                 seen.push(who);
             }
@@ -256,8 +244,7 @@ fn fork() {
 
 fn many() {
     let ran = run("many", CALLGRIND);
-    let profile = profile_of(&ran);
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&ran);
     for number in 0..10_000 {
         let function = &profile[&format!("many_{number}")];
         assert_eq!(lines(function), [(30, 2), (31, 40), (32, 2)], "{number}");
@@ -269,8 +256,7 @@ fn many() {
 
 fn rejit() {
     let ran = run("rejit", CALLGRIND);
-    let profile = profile_of(&ran);
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&ran);
     for number in 0..10_000 {
         let (kind, cost) = [("count", 22), ("read", 2), ("call", 6)][number % 3];
         assert_eq!(profile[&format!("jit::{kind}_{number}")].cost(), cost, "{number}");
@@ -283,10 +269,7 @@ fn mappings() {
     let instructions = |numbers: [u64; 4]| {
         let role =
             numbers.iter().fold("mappings".to_owned(), |role, number| format!("{role} {number}"));
-        let ran = run(
-            &role,
-            &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"],
-        );
+        let ran = run(&role, CACHEGRIND);
         let total = ran.said.lines().find_map(|line| line.split_once("refs:")).unwrap().1;
         let objects = ran.files("jit-").len();
         (total.trim().replace(',', "").parse::<u64>().unwrap(), objects)
@@ -324,8 +307,7 @@ fn uncounted() {
 }
 
 fn parallel() {
-    let profile = profile_of(&run("parallel", CALLGRIND));
-    assert_eq!(nameless(&profile), [""; 0]);
+    let profile = all_named(&run("parallel", CALLGRIND));
     for thread in 0..4 {
         for number in 0..200 {
             let function = &profile[&format!("of_{thread}_{number}")];

@@ -29,11 +29,8 @@ pub const ALL: [(&str, fn()); 13] = [
 fn off() {
     for value in [None, Some(Path::new(""))] {
         let ran = run_with("create", value, &[]);
-        let variable = "INTEL_JIT_PROFILER64 names no collector";
-        assert_eq!(
-            ran.said,
-            format!("VTune is passed no code: {variable}; absence: true; 0 files\n")
-        );
+        let why = "INTEL_JIT_PROFILER64 names no collector; absence: true; 0 files";
+        assert_eq!(ran.said, format!("VTune is passed no code: {why}\n"));
         assert_eq!(ran.told, [""; 0]);
     }
 }
