@@ -5,11 +5,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
-use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 
 use crate::Test;
-use crate::logs::{own_log, own_snapshot, player};
+use crate::logs::{loads, own_log, own_snapshot, player};
 
 pub const TESTS: &[Test] = &[("churn_stays_within_the_limit", churn)];
 
@@ -22,7 +21,7 @@ const MAY_GROW: u64 = 1_024;
 
 fn churn() {
     let count = std::env::var("JITSCRIBE_CHURN").unwrap_or_else(|_| "2000000".to_owned());
-    let status = player("churn", &[count]).status().unwrap();
+    let status = player("churn", &[&count]).status().unwrap();
     assert!(status.success(), "{status}");
 }
 
@@ -72,11 +71,7 @@ pub fn play(arguments: &[&str]) {
     let snapshot = own_snapshot(scribe);
     assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
     let mut found = 0;
-    for event in Dump::parse(&snapshot.bytes).unwrap().codes() {
-        let CodeEvent::Load(code) = event.unwrap() else { continue };
-        if code.died().is_some() {
-            continue;
-        }
+    for code in loads(&snapshot.bytes).filter(|code| code.died().is_none()) {
         found += 1;
         let (thread, slot) = (code.address >> 32 & 0xff, (code.address & 0xffff_ffff) / 256);
         // The last that this slot had.

@@ -2,10 +2,7 @@
 //! it needs, and at each instruction of an update.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::sync::{Arc, Mutex};
 
 use jitscribe::{Builder, Code, CodeContext, CodeLog, Mode, Scribe, Subject};
 use process_context::{
@@ -13,7 +10,7 @@ use process_context::{
 };
 
 use crate::Test;
-use crate::logs::{player, wait_until};
+use crate::logs::{Heard, Told, listening, player, say, wait_until};
 use crate::sys::{self, ForeignContext};
 
 pub const TESTS: &[Test] = &[
@@ -27,55 +24,8 @@ pub const TESTS: &[Test] = &[
     ("a_context_is_whole_at_each_instruction_of_an_update", steps),
 ];
 
-/// A process that carries out commands, one for each line of its input, and answers each.
-struct Told {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl Told {
-    fn start(scenario: &str, environment: &[(&str, &str)]) -> Self {
-        let mut command = player("context", &[scenario.to_owned()]);
-        for name in ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT", "OTEL_SERVICE_NAME"] {
-            command.env_remove(name);
-        }
-        command.envs(environment.iter().copied());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut told = Self { child, to, from: BufReader::new(from) };
-        assert_eq!(told.answer(), "ready");
-        told
-    }
-
-    fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    fn answer(&mut self) -> String {
-        let mut line = String::new();
-        self.from.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn tell(&mut self, word: &str) -> String {
-        writeln!(self.to, "{word}").unwrap();
-        self.answer()
-    }
-
-    fn end(mut self) {
-        drop(self.to);
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-/// In the process: answers, and waits for the next word. `None` if there is none.
-fn say(answer: &str) -> Option<String> {
-    println!("{answer}");
-    std::io::stdout().flush().unwrap();
-    let mut word = String::new();
-    std::io::stdin().lock().read_line(&mut word).unwrap();
-    (!word.is_empty()).then(|| word.trim_end().to_owned())
+fn start(scenario: &str, environment: &[(&str, &str)]) -> Told {
+    Told::start(player("context", &[scenario]).envs(environment.iter().copied()))
 }
 
 struct ProcessMemory(File);
@@ -170,17 +120,11 @@ fn with_context() -> Builder {
     Scribe::builder().limit(1 << 20).process_context(Mode::On)
 }
 
-type Heard = Arc<Mutex<Vec<String>>>;
-
-fn listening(builder: Builder) -> (Builder, Heard) {
-    let heard = Heard::default();
-    let listener = heard.clone();
-    let builder = builder.notice(move |notice| {
-        if notice.subject() == Subject::ProcessContext {
-            listener.lock().unwrap().push(notice.to_string());
-        }
-    });
-    (builder, heard)
+/// What was heard of process contexts.
+fn said(heard: &Heard) -> Vec<String> {
+    let heard = heard.lock().unwrap();
+    let about = heard.iter().filter(|(subject, _)| *subject == Subject::ProcessContext);
+    about.map(|(_, text)| text.clone()).collect()
 }
 
 fn announce(scribe: Scribe, count: u64) {
@@ -223,7 +167,7 @@ fn play_global() {
 fn plain() {
     // Off, unless requested.
     for environment in [&[][..], &[("JITSCRIBE", "process-context,process-context=off")]] {
-        let told = Told::start("global", environment);
+        let told = start("global", environment);
         assert_eq!(mappings(told.pid()), []);
         told.end();
     }
@@ -232,7 +176,7 @@ fn plain() {
         ("JITSCRIBE_LIMIT", "1M"),
         ("OTEL_SERVICE_NAME", "shop"),
     ];
-    let mut told = Told::start("global", &environment);
+    let mut told = start("global", &environment);
     let first = context_of(told.pid());
     assert_eq!(first.service.as_deref(), Some("shop"));
     assert_eq!((first.logs.len(), &first.logs), (1, &logs_by_name(told.pid())));
@@ -280,7 +224,7 @@ fn play_fork() {
 }
 
 fn fork() {
-    let mut told = Told::start("fork", &[]);
+    let mut told = start("fork", &[]);
     let parent = context_of(told.pid());
     assert_eq!(sorted(parent.logs.clone()), logs_by_name(told.pid()));
     let child: u32 = told.tell("fork").parse().unwrap();
@@ -328,7 +272,7 @@ fn play_vfork() {
 }
 
 fn vfork() {
-    let mut told = Told::start("vfork", &[]);
+    let mut told = start("vfork", &[]);
     let before = context_of(told.pid());
     for _ in 0..2 {
         assert_eq!(told.tell("go on"), "done");
@@ -343,11 +287,9 @@ fn play_foreign_first() {
     let scribe = builder.build();
     let before = CodeContext::of_process();
     assert_eq!(before.logs().len(), 1);
-    let said = heard.lock().unwrap().clone();
-    assert!(
-        said.len() == 1 && said[0].contains("another OpenTelemetry process context"),
-        "{said:?}"
-    );
+    let said = said(&heard);
+    let [said] = &said[..] else { panic!("{said:?}") };
+    assert!(said.contains("another OpenTelemetry process context"), "{said}");
     // What an SDK does with it.
     let mut payload = b"\x12\x00".to_vec();
     let mut entries = [0; CodeContext::MOST_BYTES];
@@ -361,7 +303,7 @@ fn play_foreign_first() {
 }
 
 fn foreign_first() {
-    let mut told = Told::start("foreign-first", &[]);
+    let mut told = start("foreign-first", &[]);
     // The foreign one alone, which knows of no log.
     assert_eq!(context_of(told.pid()).logs, []);
     assert_eq!(told.tell("update"), "updated");
@@ -399,7 +341,7 @@ fn play_foreign_later(how: &str) {
 
 fn foreign_later() {
     let run = |how| {
-        let mut told = Told::start(how, &[]);
+        let mut told = start(how, &[]);
         let ours = context_of(told.pid());
         assert_eq!(told.tell("go on"), "yielded");
         assert_eq!(context_of(told.pid()).logs, [], "{how}");
@@ -421,20 +363,21 @@ fn foreign_later() {
 
 fn play_without(calls: &str) {
     for call in calls.split('+') {
-        match call {
-            "memfd" => sys::forbid(&[libc::SYS_memfd_create], libc::EPERM),
-            "prctl" => sys::forbid(&[libc::SYS_prctl], libc::EPERM),
-            "openat" => sys::forbid(&[libc::SYS_openat], libc::EPERM),
-            "madvise" => sys::forbid(&[libc::SYS_madvise], libc::EPERM),
+        let call = match call {
+            "memfd" => libc::SYS_memfd_create,
+            "prctl" => libc::SYS_prctl,
+            "openat" => libc::SYS_openat,
+            "madvise" => libc::SYS_madvise,
             _ => panic!("{call}"),
-        }
+        };
+        sys::forbid(&[call], libc::EPERM);
     }
     let (builder, heard) = listening(with_context());
     let scribe = builder.build();
     announce(scribe, 1);
     assert_eq!(CodeContext::of_process().logs().len(), 1);
     let _ = say("ready");
-    let _ = say(&heard.lock().unwrap().join("; "));
+    let _ = say(&said(&heard).join("; "));
 }
 
 fn forbidden() {
@@ -447,7 +390,7 @@ fn forbidden() {
         ("openat", None, "another process context in /proc/self/maps"),
         ("madvise", None, "cleared on fork"),
     ] {
-        let mut told = Told::start(&format!("without:{calls}"), &[]);
+        let mut told = start(&format!("without:{calls}"), &[]);
         let found = mappings(told.pid());
         let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, name.as_slice(), "{calls}");
@@ -456,10 +399,8 @@ fn forbidden() {
         }
         let said = told.tell("go on");
         let expected = if name.is_some() { "" } else { notice };
-        assert!(
-            said.contains(expected) && said.is_empty() == expected.is_empty(),
-            "{calls}: {said}"
-        );
+        assert!(said.contains(expected), "{calls}: {said}");
+        assert_eq!(said.is_empty(), expected.is_empty(), "{calls}: {said}");
         told.end();
     }
 }
@@ -483,13 +424,13 @@ fn play_threads() {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let unlisted = heard.iter().filter(|heard| !heard.lock().unwrap().is_empty()).count();
+    let unlisted = heard.iter().filter(|heard| !said(heard).is_empty()).count();
     assert_eq!(CodeContext::of_process().logs().len(), 16);
     let _ = say(&unlisted.to_string());
 }
 
 fn threads() {
-    let mut told = Told::start("threads", &[]);
+    let mut told = start("threads", &[]);
     let pid = told.pid();
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let order = std::sync::atomic::Ordering::SeqCst;
@@ -536,11 +477,11 @@ fn play_steps() {
 
 /// Stops the process at each instruction of an update, and reads the context.
 fn steps() {
-    let mut told = Told::start("steps", &[]);
+    let mut told = start("steps", &[]);
     let pid = told.pid();
     let [(address, name)] = &mappings(pid)[..] else { panic!() };
     let memory = memory(pid);
-    writeln!(told.to, "go on").unwrap();
+    told.tell_and_go("go on");
     sys::wait_until_stopped(pid);
     // An update ends with this call. The second one is followed from the last call before it, or an earlier one if reading the
     // list of mappings takes one more.

@@ -1,18 +1,16 @@
 //! What a process may not do, or does to itself.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
-use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, Scribe, Subject};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::Test;
 use crate::logs::{
-    Mapped, listening, log_of, own_log, own_snapshot, player, shared_memory, subjects,
+    Mapped, Told, listening, loads, log_of, own_log, own_snapshot, player, say, shared_memory,
+    subjects,
 };
 use crate::sys;
 
@@ -24,22 +22,8 @@ pub const TESTS: &[Test] = &[
     ("the_table_of_descriptors_is_enlarged_for_one_thread_alone", table_of_descriptors),
 ];
 
-/// Starts a scenario, which reports when it is ready and then waits for its end.
-fn start(scenario: &[&str]) -> Child {
-    let arguments: Vec<String> = scenario.iter().copied().map(str::to_owned).collect();
-    let mut command = player("degraded", &arguments);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut ready = [0; 6];
-    let read = child.stdout.as_mut().unwrap().read_exact(&mut ready);
-    read.unwrap_or_else(|error| panic!("{scenario:?}: {error}"));
-    assert_eq!(&ready, b"ready\n");
-    child
-}
-
-fn end(mut child: Child) {
-    drop(child.stdin.take());
-    let status = child.wait().unwrap();
-    assert!(status.success(), "{status}");
+fn start(scenario: &[&str]) -> Told {
+    Told::start(&mut player("degraded", scenario))
 }
 
 pub fn play(arguments: &[&str]) {
@@ -106,8 +90,7 @@ pub fn play(arguments: &[&str]) {
         }
         _ => panic!("{arguments:?}"),
     }
-    println!("ready");
-    let _ = std::io::stdin().read(&mut [0]);
+    let _ = say("ready");
 }
 
 /// The number of descriptors that the kernel allows.
@@ -138,8 +121,7 @@ fn has_all(source: &impl code_log::Source) {
     let snapshot = code_log::snapshot(source).unwrap();
     assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
     let mut found = vec![0; 1_000];
-    for event in Dump::parse(&snapshot.bytes).unwrap().codes() {
-        let CodeEvent::Load(code) = event.unwrap() else { continue };
+    for code in loads(&snapshot.bytes) {
         let n = code.address - 0x1000;
         assert_eq!(code.name, format!("code {n}").as_bytes());
         if let Some(found) = found.get_mut(n as usize) {
@@ -150,13 +132,13 @@ fn has_all(source: &impl code_log::Source) {
 }
 
 /// The log in anonymous shared memory of a process, found as `jitscribe dump -p` finds it.
-fn log_in_memory(child: &Child) -> Mapped {
+fn log_in_memory(told: &Told) -> Mapped {
     let is_log = |memory: &Mapped| {
         let mut bytes = vec![0; code_log::Head::SIZE];
         code_log::Source::read_at(memory, 0, &mut bytes).is_ok()
             && code_log::Head::parse(&bytes).is_ok()
     };
-    let mut found = shared_memory(&child.id().to_string(), "");
+    let mut found = shared_memory(&told.pid().to_string(), "");
     found.retain(is_log);
     assert_eq!(found.len(), 1, "{found:?}");
     found.pop().unwrap()
@@ -164,23 +146,22 @@ fn log_in_memory(child: &Child) -> Mapped {
 
 fn without_memfd_create() {
     for error in [libc::EPERM, libc::ENOSYS] {
-        let child = start(&["no-memfd", &error.to_string()]);
-        has_all(&log_in_memory(&child));
-        end(child);
+        let told = start(&["no-memfd", &error.to_string()]);
+        has_all(&log_in_memory(&told));
+        told.end();
     }
     has_all_in_its_log("no-fallocate");
 }
 
 fn has_all_in_its_log(scenario: &str) {
-    let child = start(&[scenario]);
-    has_all(&log_of(&child));
-    end(child);
+    let told = start(&[scenario]);
+    has_all(&log_of(&told.child));
+    told.end();
 }
 
 fn table_of_descriptors() {
     for threads in ["0", "1"] {
-        let status =
-            player("degraded", &["table".to_owned(), threads.to_owned()]).status().unwrap();
+        let status = player("degraded", &["table", threads]).status().unwrap();
         assert!(status.success(), "with {threads} more threads: {status}");
     }
 }

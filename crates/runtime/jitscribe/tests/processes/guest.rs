@@ -12,12 +12,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use code_log::Source;
-use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, Mode, Scribe, Subject};
 use rustix::process::{Resource, getrlimit};
 
 use crate::Test;
-use crate::logs::{Mapped, listening, own_log, own_snapshot, player, shared_memory};
+use crate::logs::{Mapped, listening, loads, own_log, own_snapshot, player, shared_memory};
 use crate::sys;
 
 pub const TESTS: &[Test] = &[
@@ -37,18 +36,9 @@ pub const TESTS: &[Test] = &[
 /// No test that ends at all takes so long.
 const LONG: Duration = Duration::from_secs(240);
 
-fn start(arguments: &[&str]) -> Command {
-    let arguments: Vec<String> = arguments.iter().copied().map(str::to_owned).collect();
-    let mut command = player("guest", &arguments);
-    for name in ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT"] {
-        command.env_remove(name);
-    }
-    command
-}
-
 /// Runs a scenario to its end, which it must come to.
 fn run(arguments: &[&str]) -> ExitStatus {
-    let mut child = start(arguments).spawn().unwrap();
+    let mut child = player("guest", arguments).spawn().unwrap();
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -124,8 +114,7 @@ fn own_log_in_memory(name: &str) -> Mapped {
 fn codes_in(source: &impl Source) -> usize {
     let snapshot = code_log::snapshot(source).unwrap();
     assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
-    let codes = Dump::parse(&snapshot.bytes).unwrap().codes();
-    codes.filter(|event| matches!(event, Ok(CodeEvent::Load(_)))).count()
+    loads(&snapshot.bytes).count()
 }
 
 fn load(scribe: Scribe, count: u64) -> usize {
@@ -368,7 +357,7 @@ fn announce_in_real_time() {
 /// Page faults of memcheck with a log that may take so much.
 fn faults(limit: &str) -> Option<i64> {
     let mut command = Command::new("valgrind");
-    let player = start(&["memcheck"]);
+    let player = player("guest", &["memcheck"]);
     command.args(["-q", "--tool=memcheck", "--leak-check=full"]);
     command.arg(player.get_program()).args(player.get_args());
     command.env("JITSCRIBE", "log,valgrind=off").env("JITSCRIBE_LIMIT", limit);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use test_privilege::{Privilege, have, unshare};
 
 use crate::Test;
-use crate::logs::{bytes_of, errors_in, listening, own_log, player, subjects};
+use crate::logs::{bytes_of, errors_in, listening, loads, own_log, player, subjects};
 
 pub const TESTS: &[Test] = &[
     ("what_stands_in_the_dumps_place_stays", what_stands_in_the_dumps_place_stays),
@@ -39,24 +39,39 @@ fn announce(builder: Builder, prepare: impl FnOnce()) -> Announced {
     let scribe = builder.build();
     prepare();
     let bytes = [0xc3_u8; 300];
-    let mut alive = Vec::new();
+    let mut written = 0;
     for n in 0..CODES {
         let name = format!("function {n}");
         let raw = scribe.load(&Code::new(&bytes).named(&name)).into_raw();
-        if raw != 0 {
-            alive.push(raw);
-        }
+        written += usize::from(raw != 0);
         if n % 10 == 0 {
             drop(scribe.load(&Code::new(&bytes).named("dies")));
         }
     }
     let notices = heard.lock().unwrap().clone();
-    Announced { scribe, notices, written: alive.len() }
+    Announced { scribe, notices, written }
 }
 
 impl Announced {
     fn heard(&self, expected: &[Subject]) {
         assert_eq!(subjects(&self.notices), expected, "{:?}", self.notices);
+    }
+
+    /// All is in a log in memory that has no file.
+    fn has_no_file(&self) {
+        assert_eq!((self.scribe.log_fd().is_none(), self.written), (true, CODES));
+    }
+
+    /// The log is there, valid, and has all.
+    fn has_all(&self) {
+        self.has_log();
+        assert_eq!(self.written, CODES);
+    }
+
+    /// The same with a part of it.
+    fn has_some(&self) {
+        self.has_log();
+        assert!((500..CODES).contains(&self.written), "{}", self.written);
     }
 
     /// The log is there, valid, and has what was written.
@@ -66,11 +81,7 @@ impl Announced {
         assert_eq!(snapshot.torn, 0);
         let raw = bytes_of(&file);
         for dump in [&snapshot.bytes, &raw] {
-            let codes = jitdump::Dump::parse(dump).unwrap().codes();
-            let alive = codes.filter(|event| match event {
-                Ok(jitdump::CodeEvent::Load(code)) => code.name.starts_with(b"function"),
-                _ => false,
-            });
+            let alive = loads(dump).filter(|code| code.name.starts_with(b"function"));
             assert_eq!(alive.count(), self.written);
             assert_eq!(errors_in(dump), [""; 0]);
         }
@@ -79,14 +90,10 @@ impl Announced {
 
 /// A scenario in a process of its own.
 fn scenario(name: &str, dir: &Path) -> Command {
-    player("hostile", &[name.to_owned(), dir.display().to_string()])
+    player("hostile", &[name, dir.to_str().unwrap()])
 }
 
-/// Runs it without the settings of this process.
 fn run(mut command: Command, envs: &[(&str, &Path)]) {
-    for name in ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT", "XDG_RUNTIME_DIR"] {
-        command.env_remove(name);
-    }
     let status = command.envs(envs.iter().copied()).status().unwrap();
     assert!(status.success(), "{command:?}: {status}");
 }
@@ -100,15 +107,15 @@ pub fn play(arguments: &[&str]) {
     let in_memory = |announced: Announced| {
         announced.heard(&[Subject::Log]);
         assert!(announced.notices[0].1.contains("stays in memory"), "{:?}", announced.notices);
-        assert_eq!((announced.scribe.dump_path(), announced.written), (None, CODES));
-        announced.has_log();
+        assert_eq!(announced.scribe.dump_path(), None);
+        announced.has_all();
     };
     // If the name of a dump is taken, the dump gets a place beside it.
     let beside = |announced: Announced| {
         announced.heard(&[]);
         let path = dir.join("2").join(dump.file_name().unwrap());
-        assert_eq!((announced.scribe.dump_path(), announced.written), (Some(path), CODES));
-        announced.has_log();
+        assert_eq!(announced.scribe.dump_path(), Some(path));
+        announced.has_all();
     };
     match *scenario {
         "taken-twice" => {
@@ -129,7 +136,10 @@ pub fn play(arguments: &[&str]) {
                 "folder" => fs::create_dir(&dump).unwrap(),
                 _ => assert!(Command::new("mkfifo").arg(&dump).status().unwrap().success()),
             }
+            let kind = || fs::symlink_metadata(&dump).unwrap().file_type();
+            let before = kind();
             beside(announce(to_dir(), || ()));
+            assert_eq!(kind(), before);
             assert!(!dir.join("nothing").exists());
         }
         "no-directory" => in_memory(announce(to_dir(), || ())),
@@ -137,8 +147,7 @@ pub fn play(arguments: &[&str]) {
         "dump" => {
             let announced = announce(Scribe::builder().environment(), || ());
             announced.heard(&[]);
-            announced.has_log();
-            assert_eq!(announced.written, CODES);
+            announced.has_all();
             let dump = announced.scribe.dump_path().unwrap();
             let found = fs::metadata(&dump).unwrap();
             assert_eq!(found.permissions().mode() & 0o777, 0o600);
@@ -147,8 +156,7 @@ pub fn play(arguments: &[&str]) {
         "little-space" => {
             let announced = announce(to_dir(), || ());
             announced.heard(&[Subject::Full]);
-            announced.has_log();
-            assert!((500..CODES).contains(&announced.written), "{}", announced.written);
+            announced.has_some();
         }
         "no-space" => {
             let filler = vec![0; 1 << 20];
@@ -160,14 +168,13 @@ pub fn play(arguments: &[&str]) {
             limit(Resource::Fsize, 0);
             let announced = announce(Scribe::builder(), || ());
             announced.heard(&[Subject::Log]);
-            assert_eq!((announced.scribe.log_fd().is_none(), announced.written), (true, CODES));
+            announced.has_no_file();
         }
         "file-size-little" => {
             limit(Resource::Fsize, 300 << 10);
             let announced = announce(Scribe::builder().bytes(), || ());
             announced.heard(&[Subject::Full]);
-            announced.has_log();
-            assert!((500..CODES).contains(&announced.written));
+            announced.has_some();
         }
         "file-size-little-dump" => {
             limit(Resource::Fsize, 300 << 10);
@@ -180,16 +187,14 @@ pub fn play(arguments: &[&str]) {
             let announced = announce(Scribe::builder(), later);
             // The log's file has its size already.
             announced.heard(&[]);
-            assert_eq!(announced.written, CODES);
-            announced.has_log();
+            announced.has_all();
         }
         "address-space" => {
             // Room for the runtime, and for a log of less than it may have.
             limit(Resource::As, mapped() + (20 << 20));
             let announced = announce(Scribe::builder(), || ());
             announced.heard(&[]);
-            announced.has_log();
-            assert_eq!(announced.written, CODES);
+            announced.has_all();
         }
         "no-address-space" => {
             limit(Resource::As, mapped() + (16 << 10));
@@ -202,14 +207,14 @@ pub fn play(arguments: &[&str]) {
             let announced = announce(Scribe::builder(), || ());
             drop(files);
             announced.heard(&[Subject::Log]);
-            assert_eq!((announced.scribe.log_fd().is_none(), announced.written), (true, CODES));
+            announced.has_no_file();
         }
         "no-descriptors-for-a-dump" => {
             let files = exhaust_descriptors();
             let announced = announce(to_dir(), || ());
             drop(files);
             announced.heard(&[Subject::Log, Subject::Log]);
-            assert_eq!((announced.scribe.log_fd().is_none(), announced.written), (true, CODES));
+            announced.has_no_file();
         }
         _ => panic!("no scenario {scenario}"),
     }

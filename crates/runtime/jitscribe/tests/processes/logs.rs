@@ -1,21 +1,83 @@
 //! Other processes, and their logs as an outsider reads them.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use code_log::{Snapshot, Source};
 use jitdump::check::{Severity, check};
 use jitdump::extension::log;
+use jitdump::{CodeEvent, CodeLoad, Dump};
 use jitscribe::{Builder, Scribe, Subject};
 
-/// This program in another role.
-pub fn player(role: &str, arguments: &[String]) -> Command {
+/// What the environment of a process tells the library.
+const SETTINGS: [&str; 5] =
+    ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT", "XDG_RUNTIME_DIR", "OTEL_SERVICE_NAME"];
+
+/// This program in another role, without the settings of this process.
+pub fn player(role: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg(format!("role:{role}")).args(arguments);
+    for name in SETTINGS {
+        command.env_remove(name);
+    }
     command
+}
+
+/// A process that carries out commands, one for each line of its input, and answers each.
+pub struct Told {
+    pub child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Told {
+    /// Its first answer is that it is ready.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut told = Self { child, to, from: BufReader::new(from) };
+        assert_eq!(told.answer(), "ready", "{command:?}");
+        told
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub fn tell(&mut self, word: &str) -> String {
+        self.tell_and_go(word);
+        self.answer()
+    }
+
+    /// The same without its answer.
+    pub fn tell_and_go(&mut self, word: &str) {
+        writeln!(self.to, "{word}").unwrap();
+    }
+
+    pub fn end(mut self) {
+        drop(self.to);
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// In the process: answers, and waits for the next word. `None` if there is none.
+pub fn say(answer: &str) -> Option<String> {
+    println!("{answer}");
+    std::io::stdout().flush().unwrap();
+    let mut word = String::new();
+    std::io::stdin().lock().read_line(&mut word).unwrap();
+    (!word.is_empty()).then(|| word.trim_end().to_owned())
 }
 
 /// Waits until `is_so`, for 20 seconds.
@@ -107,6 +169,14 @@ pub fn log_of_pid(pid: u32) -> File {
         }
     }
     panic!("no log");
+}
+
+/// The codes of a dump without a fault.
+pub fn loads(dump: &[u8]) -> impl Iterator<Item = CodeLoad<'_>> {
+    Dump::parse(dump).unwrap().codes().filter_map(|event| match event.unwrap() {
+        CodeEvent::Load(code) => Some(code),
+        _ => None,
+    })
 }
 
 pub fn errors_in(dump: &[u8]) -> Vec<String> {

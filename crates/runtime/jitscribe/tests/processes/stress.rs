@@ -6,11 +6,10 @@ use std::process::Child;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, LoadedCode, Scribe};
 
 use crate::Test;
-use crate::logs::{bytes_of, errors_in, log_of, own_log, own_snapshot, player, wait_until};
+use crate::logs::{bytes_of, errors_in, loads, log_of, own_log, own_snapshot, player, wait_until};
 use crate::roster::{Hand, Roster, SLOTS, Slot, THREADS, WORDS, compare};
 use crate::sys::{self, Shared};
 
@@ -72,7 +71,8 @@ impl Round {
 
     fn run(&self, random: &mut Random) -> u64 {
         let roster = self.roster;
-        let child = Worker(player("worker", &self.arguments).spawn().unwrap());
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let child = Worker(player("worker", &arguments).spawn().unwrap());
         wait_until("the worker's first codes", || roster.is_ready());
         let log = log_of(&child.0);
         let end = Instant::now() + Duration::from_millis(100 + random.next() % 600);
@@ -245,9 +245,7 @@ fn late_child() {
         let parent = std::process::id();
         let told = Shared::anonymous(1);
         let Some(pid) = sys::fork() else {
-            while told.word(0).load(SeqCst) == 0 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            told.wait_for(1);
             let result = child(&mut hand, parent, &before, &before);
             let left_out = own_snapshot(scribe).head.left_out;
             if result.is_err() || left_out > 0 {
@@ -279,52 +277,39 @@ fn copy_in_time() {
     };
     let alive = |file: &File| {
         let snapshot = code_log::snapshot(file).unwrap();
-        let dump = Dump::parse(&snapshot.bytes).unwrap();
-        let alive = dump.codes().filter_map(|event| match event.unwrap() {
-            CodeEvent::Load(code) => code.died().is_none().then_some(code.address >> 12),
-            _ => None,
-        });
-        let (mut alive, head): (Vec<u64>, _) = (alive.collect(), snapshot.head);
+        let alive = loads(&snapshot.bytes).filter(|code| code.died().is_none());
+        let mut alive: Vec<u64> = alive.map(|code| code.address >> 12).collect();
         alive.sort_unstable();
-        (alive, head)
+        (alive, snapshot.head)
     };
     let size_of = |head: code_log::Head| head.chunks as usize * head.chunk_size as usize;
     let inherited: Vec<_> = (1..=OLD).map(load).collect();
     let told = Shared::anonymous(2);
-    let wait = |step: u64| {
-        while told.word(0).load(SeqCst) < step {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
     let parent = own_log(scribe);
     let Some(pid) = sys::fork() else {
         load(OLD + 1).leak();
-        let own = File::open(format!(
-            "/proc/self/fd/{}",
-            jitscribe::binding::log_fd_number(&scribe).unwrap()
-        ))
-        .unwrap();
+        let number = jitscribe::binding::log_fd_number(&scribe).unwrap();
+        let own = File::open(format!("/proc/self/fd/{number}")).unwrap();
         let (found, head) = alive(&own);
         let is_shared = found == [OLD + 1] && head.inherited.is_some();
         told.word(0).store(1, SeqCst);
-        wait(2);
+        told.wait_for(2);
         // More than a chunk.
         (OLD + 2..OLD + 1_002).for_each(|n| load(n).leak());
         let (found, head) = alive(&own);
         let is_copied = found == (1..OLD + 1_002).collect::<Vec<_>>() && head.inherited.is_none();
         told.word(0).store(3, SeqCst);
-        sys::exit(
-            i32::from(!is_shared) | i32::from(!is_copied) << 1 | i32::from(head.left_out > 0) << 2,
-        );
+        let faults = [!is_shared, !is_copied, head.left_out > 0].map(i32::from);
+        sys::exit(faults[0] | faults[1] << 1 | faults[2] << 2);
     };
-    wait(1);
+    told.wait_for(1);
     drop(inherited);
     // Three quarters of the limit; without a child, the space of the dead would be reused from one quarter on.
     while size_of(alive(&parent).1) < LIMIT / 4 * 3 {
         (0..1_000).for_each(|n| drop(load(n + 10 * OLD)));
     }
     told.word(0).store(2, SeqCst);
-    wait(3);
+    told.wait_for(3);
     assert_eq!(sys::wait_for(pid), 0);
     // The parent goes on in the limit.
     (0..100_000).for_each(|n| drop(load(n + 10 * OLD)));

@@ -1,10 +1,13 @@
 //! What there is no safe call for.
 
 use std::os::fd::{AsFd, IntoRawFd, RawFd};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
+
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// Words that several processes share.
 #[derive(Clone, Copy)]
@@ -21,28 +24,30 @@ impl Shared {
 
     /// Those of descriptor `fd`, which must be a file of that size.
     pub fn open(fd: RawFd, words: usize) -> Self {
+        let (at, size) = (std::ptr::null_mut(), words * 8);
         // SAFETY: the callers own the descriptor, and never close it. A new mapping replaces nothing; the file
-        // is as large, nobody shrinks it, and it is only used as atomics.
+        // is as large, and stays so, and it is only used as atomics.
         unsafe {
             let fd = std::os::fd::BorrowedFd::borrow_raw(fd);
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            let size = words * 8;
-            let base =
-                mmap(std::ptr::null_mut(), size, protection, MapFlags::SHARED, fd.as_fd(), 0)
-                    .unwrap();
+            let base = mmap(at, size, READ_WRITE, MapFlags::SHARED, fd.as_fd(), 0).unwrap();
             Self(std::slice::from_raw_parts(base.cast(), words))
         }
     }
 
     /// New ones that only children of forks share, for as long as the process lives.
     pub fn anonymous(words: usize) -> Self {
+        let (at, size) = (std::ptr::null_mut(), words * 8);
         // SAFETY: a new mapping, which replaces nothing, and is only used as atomics.
         unsafe {
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            let base =
-                mmap_anonymous(std::ptr::null_mut(), words * 8, protection, MapFlags::SHARED)
-                    .unwrap();
+            let base = mmap_anonymous(at, size, READ_WRITE, MapFlags::SHARED).unwrap();
             Self(std::slice::from_raw_parts(base.cast(), words))
+        }
+    }
+
+    /// Waits until the first word is at least this.
+    pub fn wait_for(&self, step: u64) {
+        while self.word(0).load(SeqCst) < step {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -214,11 +219,9 @@ impl ForeignContext {
         let file =
             memfd_create("OTEL_CTX", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
         ftruncate(&file, Self::SIZE as u64).unwrap();
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE;
+        let (at, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE);
         // SAFETY: a new mapping, which replaces nothing.
-        let page =
-            unsafe { mmap(std::ptr::null_mut(), Self::SIZE, protection, flags, &file, 0) }.unwrap();
+        let page = unsafe { mmap(at, Self::SIZE, READ_WRITE, flags, &file, 0) }.unwrap();
         let context = Self { page: page.cast(), last: 0.into() };
         // SAFETY: within the page; the page is no child's.
         unsafe {
@@ -264,11 +267,10 @@ fn name_memory(at: *mut u8, size: usize) -> bool {
 
 /// Whether the kernel supports names for anonymous memory.
 pub fn can_name_memory() -> bool {
-    let protection = ProtFlags::READ;
+    let (at, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE);
     // SAFETY: a new mapping, which is unmapped again.
     unsafe {
-        let page =
-            mmap_anonymous(std::ptr::null_mut(), 4096, protection, MapFlags::PRIVATE).unwrap();
+        let page = mmap_anonymous(at, 4096, ProtFlags::READ, flags).unwrap();
         let can = name_memory(page.cast(), 4096);
         rustix::mm::munmap(page, 4096).unwrap();
         can
