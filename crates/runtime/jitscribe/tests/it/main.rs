@@ -5,6 +5,8 @@ mod caller;
 #[cfg(target_os = "linux")]
 mod common;
 mod log;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod memory;
 mod mistakes;
 mod model;
 mod objects;

@@ -1,25 +1,19 @@
 //! What a host says of a code that cannot be true is reported, and the rest of it is written.
 #![cfg(target_os = "linux")]
 
-use std::sync::{Arc, Mutex};
-
+use crate::common::listening;
 use jitscribe::{Builder, Code, Line, Row, Scribe, Subject, Unwind};
 
 /// The notices about descriptions when these codes are announced.
 fn said(builder: Builder, codes: &[Code<'_>]) -> Vec<String> {
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&notices);
-    let builder = builder.notice(move |notice| {
-        if notice.subject() == Subject::Description {
-            listener.lock().unwrap().push(notice.to_string());
-        }
-    });
+    let (builder, heard) = listening(builder);
     let scribe = builder.build();
     for code in codes {
         assert_ne!(scribe.load(code).into_raw(), 0, "{code:?}");
     }
-    let notices = notices.lock().unwrap();
-    notices.clone()
+    let heard = heard.lock().unwrap();
+    let about = heard.iter().filter(|(subject, _)| *subject == Subject::Description);
+    about.map(|(_, text)| text.clone()).collect()
 }
 
 #[test]

@@ -52,9 +52,12 @@ struct Known {
 
 struct Model {
     scribe: Scribe,
+    limit: usize,
     with_bytes: bool,
     alive: BTreeMap<u64, (u64, Known)>,
     dead: BTreeMap<u64, Known>,
+    /// Where moved codes are, by where they were.
+    moved: BTreeMap<u64, u64>,
     left_out: u64,
     next: u64,
 }
@@ -78,7 +81,7 @@ impl Model {
         let name = format!("{address:x} {}", "n".repeat(name));
         let bytes: Vec<u8> = (0..size + 8).map(|n| (n as u64 ^ address >> 20) as u8).collect();
         let table = lines(count);
-        let code = Code::new(&bytes).runs_at(address).named(&name).lines(&table);
+        let code = Code::new(&bytes).runs_at(address).named(&name).lines(&table).tier("t");
         let raw = self.scribe.load(&code).into_raw();
         self.took(raw, address, Known { name, lines: count, bytes });
     }
@@ -103,6 +106,7 @@ impl Model {
         let mut code = LoadedCode::from_raw(self.scribe, raw);
         let to = self.next_address();
         code.moved_to_address(to);
+        self.moved.insert(address, to);
         self.took(code.into_raw(), to, known);
     }
 
@@ -114,8 +118,15 @@ impl Model {
     fn look(&self) {
         let snapshot = snapshot(self.scribe);
         assert_eq!((snapshot.torn, snapshot.head.left_out), (0, self.left_out));
+        assert!(snapshot.bytes.len() <= self.limit);
         let mut alive = 0;
-        for code in codes(&snapshot.bytes) {
+        let codes = codes(&snapshot.bytes);
+        let loaded: BTreeMap<u64, u64> =
+            codes.iter().map(|code| (code.address, code.timestamp)).collect();
+        for code in codes {
+            // A moved code is there before it is gone.
+            let moved = self.moved.get(&code.address).and_then(|to| loaded.get(to));
+            assert!(moved.is_none_or(|loaded| code.died() >= Some(*loaded)));
             let is_dead = code.died().is_some();
             let known = if is_dead {
                 self.dead.get(&code.address)
@@ -124,7 +135,7 @@ impl Model {
                 self.alive.get(&code.address).map(|(_, known)| known)
             };
             let known = known.unwrap_or_else(|| panic!("{code:?}"));
-            assert_eq!(code.name, known.name.as_bytes());
+            assert_eq!((code.name, code.tier()), (known.name.as_bytes(), Some(&b"t"[..])));
             assert_eq!(code.size, known.bytes.len() as u64);
             if self.with_bytes {
                 assert!(code.bytes == known.bytes);
@@ -154,9 +165,11 @@ proptest! {
     ) {
         let mut model = Model {
             scribe: builder(with_bytes).limit(limit).build(),
+            limit,
             with_bytes,
             alive: BTreeMap::new(),
             dead: BTreeMap::new(),
+            moved: BTreeMap::new(),
             left_out: 0,
             next: 0,
         };

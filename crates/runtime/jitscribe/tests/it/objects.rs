@@ -3,46 +3,16 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::caller::{CALLER, Caller, ROWS};
-use jitscribe::objects::{self, ObjectError, ObjectFormat};
+use crate::memory::{Memory, SIZE};
+use jitscribe::objects::{self, FinishedObject, ObjectError, ObjectFormat};
 use jitscribe::{Code, Line, LoadedCode, Scribe, Unwind};
+use tempfile::TempDir;
 
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live;
-
-/// Memory for code.
-struct Memory {
-    base: *mut u8,
-    used: usize,
-}
-
-const SIZE: usize = 1 << 20;
-
-impl Memory {
-    fn new() -> Self {
-        let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, protection, flags, -1, 0) };
-        assert_ne!(base, libc::MAP_FAILED);
-        Self { base: base.cast(), used: 0 }
-    }
-
-    /// Puts code into it.
-    fn place(&mut self, code: &[u8]) -> &'static [u8] {
-        let at = self.used;
-        self.used = (at + code.len()).next_multiple_of(16);
-        assert!(self.used <= SIZE);
-        // SAFETY: within the memory, which is never freed, and where nothing was placed before.
-        unsafe {
-            let to = self.base.add(at);
-            std::ptr::copy_nonoverlapping(code.as_ptr(), to, code.len());
-            std::slice::from_raw_parts(to, code.len())
-        }
-    }
-}
 
 type Function = extern "C" fn(u32) -> u32;
 
@@ -112,13 +82,19 @@ fn announce(scribe: Scribe) -> (Memory, Vec<LoadedCode>, Vec<u32>) {
     (memory, announced, expected)
 }
 
-#[test]
-fn loaded_functions_call_each_other() {
+/// Writes an object of all that a scribe knows. The folder is where it stays.
+fn write(scribe: &Scribe) -> (TempDir, PathBuf, FinishedObject) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.so");
+    let written = objects::write(scribe, ObjectFormat::Elf, &path).unwrap();
+    (folder, path, written)
+}
+
+#[test]
+fn loaded_functions_call_each_other() {
     let scribe = Scribe::builder().build();
     let (memory, announced, expected) = announce(scribe);
-    let written = objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
+    let (_folder, path, written) = write(&scribe);
     assert_eq!((written.symbols, written.exported), (1000, 1000));
     assert_eq!((written.unwind.fdes, written.unwind.malformed), (1000, 0));
     // What it was made of is gone.
@@ -136,8 +112,6 @@ fn loaded_functions_call_each_other() {
 
 #[test]
 fn dlsym_finds_the_newest_live_code_of_a_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
     let mut memory = Memory::new();
     // `mov eax, number; ret`
@@ -151,7 +125,7 @@ fn dlsym_finds_the_newest_live_code_of_a_name() {
     // In the space of the first, and so before the others by address.
     memory.used = 0;
     let newest = scribe.load(&Code::new(memory.place(&number(5))).named("g"));
-    let written = objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
+    let (_folder, path, written) = write(&scribe);
     assert_eq!((written.symbols, written.exported), (3, 1));
     let object = Loaded::new(&path);
     assert_eq!(call(object.find("g").unwrap(), 0), 5);
@@ -189,14 +163,12 @@ fn existing_files_are_not_overwritten() {
 
 #[test]
 fn unmapped_code_is_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
     let memory = Memory::new();
     // SAFETY: there is nothing in it.
     unsafe { libc::munmap(memory.base.cast(), SIZE) };
     let code = scribe.load(&Code::at(memory.base as u64, 16).named("f"));
-    let written = objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
+    let (_folder, path, written) = write(&scribe);
     assert_eq!((written.symbols, written.exported), (1, 0));
     Loaded::new(&path);
     drop(code);
@@ -209,14 +181,12 @@ extern "C-unwind" fn throw(_: usize, number: usize) {
 
 #[test]
 fn a_panic_and_a_backtrace_pass_through_loaded_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
     let lines = [Line::new(0, "/src/caller.lang", 17).column(3)];
     let code = Memory::new().place(&CALLER);
     let code = scribe
         .load(&Code::new(code).named("jitted_caller").lines(&lines).unwind(Unwind::Rows(&ROWS)));
-    objects::write(&scribe, ObjectFormat::Elf, &path).unwrap();
+    let (_folder, path, _) = write(&scribe);
     drop(code);
 
     let found = Loaded::new(&path).find("jitted_caller").unwrap();

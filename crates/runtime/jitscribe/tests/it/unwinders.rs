@@ -4,6 +4,8 @@
 #![allow(unsafe_code)]
 
 use crate::caller::{CALLER, Caller, ROWS};
+use crate::common::listening;
+use crate::memory::Memory;
 use jitscribe::{Code, LoadedCode, Mode, Scribe, Unwind, arena};
 
 extern "C-unwind" fn throw(_: usize, number: usize) {
@@ -26,19 +28,12 @@ fn load(scribe: &Scribe, address: u64) -> LoadedCode {
 #[test]
 fn code_in_private_memory() {
     let scribe = Scribe::builder().unwinders(Mode::On).build();
-    let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: new memory.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
-    assert_ne!(base, libc::MAP_FAILED);
+    let mut memory = Memory::new();
     for place in [0, 24, 1000] {
-        // SAFETY: within the memory from above; where code lies already it is that of no one.
-        unsafe {
-            let to = base.cast::<u8>().add(place);
-            std::ptr::copy_nonoverlapping(CALLER.as_ptr(), to, CALLER.len());
-        }
+        memory.used = place;
+        memory.place(&CALLER);
     }
-    let at = |place: u64| base.expose_provenance() as u64 + place;
+    let at = |place: u64| memory.base.expose_provenance() as u64 + place;
     let mut first = load(&scribe, at(0));
     passes(at(0));
     // With other code next to it that is unloaded, and moved.
@@ -74,14 +69,8 @@ fn code_in_an_arena_without_the_setting() {
 /// If it cannot be created, this is reported, and the program continues.
 #[test]
 fn an_unavailable_arena_is_reported() {
-    use std::sync::{Arc, Mutex};
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let hear = Arc::clone(&said);
-    let scribe = Scribe::builder()
-        .dir("/nowhere/at/all")
-        .notice(move |notice| hear.lock().expect("a list").push(notice.to_string()))
-        .build();
-    assert!(arena::open(&scribe).is_none());
-    let said = said.lock().expect("a list");
-    assert!(said.iter().any(|text| text.contains("/nowhere/at/all")), "{said:?}");
+    let (builder, heard) = listening(Scribe::builder().dir("/nowhere/at/all"));
+    assert!(arena::open(&builder.build()).is_none());
+    let heard = heard.lock().unwrap();
+    assert!(heard.iter().any(|(_, text)| text.contains("/nowhere/at/all")), "{heard:?}");
 }
