@@ -29,6 +29,8 @@ mod machine;
 mod mapping;
 mod memory;
 mod moved;
+#[cfg(all(test, target_os = "linux"))]
+mod observed;
 #[cfg(test)]
 mod plain;
 mod put;

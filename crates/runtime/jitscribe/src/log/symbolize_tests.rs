@@ -1,191 +1,80 @@
 //! Names addresses at every instant: as a signal handler does that interrupts an announcement between two accesses to the log.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::layout::{CHUNK, FIRST_CHUNK, chunk, control};
-use super::mapping::observe;
-use super::{Log, LogOptions, Position};
-use crate::clock::Clock;
+use super::Log;
+use super::layout::{CHUNK, FIRST_CHUNK, control};
+use super::observed::{self, Instant, Known, Observed, Observer, log};
 use jit_code::{Code, Inlined, Line};
 
-fn log(chunks: usize) -> &'static Log {
-    let limit = FIRST_CHUNK + chunks * CHUNK;
-    let options =
-        LogOptions { file: None, limit, control: 1, reuse: true, clock: Clock::Monotonic };
-    let log = Log::create(options, |failure, _| panic!("{failure}")).unwrap();
-    log.mapping.have(&log.backing, 0, limit).unwrap();
-    Box::leak(Box::new(log))
-}
-
-fn name_at(log: &Log, pc: u64) -> Option<String> {
+fn name_at(log: &Log, code: &Known) -> Option<String> {
     let mut buffer = [0; 64];
-    let symbol = log.symbolize(pc, 0, &mut buffer)?;
+    let symbol = log.symbolize(code.address + 5, 0, &mut buffer)?;
     assert!(!symbol.is_cut);
-    assert_eq!((symbol.address, symbol.functions), (pc & !0xfffff, 1));
+    assert_eq!((symbol.address, symbol.functions), (code.address, 1));
     assert_eq!((symbol.file, symbol.line), (&b"f"[..], 2), "{symbol:?}");
     Some(std::str::from_utf8(symbol.name).unwrap().to_owned())
 }
 
-/// A log, and the codes that are in it: each is announced by its address, a multiple of 1 MiB.
-struct Test {
-    log: &'static Log,
-    with_bytes: bool,
-    handles: BTreeMap<u64, (Position, u32)>,
-    instants: Rc<Cell<u64>>,
-    bytes: Vec<u8>,
-}
+/// Some of the codes are found, and those that may be there are found or not, but never as other ones.
+#[derive(Default)]
+struct Handler;
 
-impl Test {
-    fn new(chunks: usize, with_bytes: bool) -> Self {
-        let bytes = vec![0; 150_000];
-        let instants = Rc::default();
-        Self { log: log(chunks), with_bytes, handles: BTreeMap::new(), instants, bytes }
-    }
-
-    /// At each instant of `action`, some of the other codes are found, and `perhaps` are found or not, but never as other ones.
-    fn observed<T>(&self, perhaps: &[u64], action: impl FnOnce(&Log) -> T) -> T {
-        let alive: Vec<u64> =
-            self.handles.keys().copied().filter(|known| !perhaps.contains(known)).collect();
-        let perhaps = perhaps.to_vec();
-        let (log, instants) = (self.log, self.instants.clone());
-        let result = RefCell::new(None);
-        observe::during(
-            move |_| {
-                let instant = instants.get();
-                instants.set(instant + 1);
-                // The one that was announced first is found after reading everything.
-                let some = (instant as usize * 7) % alive.len().max(1);
-                for address in alive.first().into_iter().chain(alive.get(some)) {
-                    let name = name_at(log, address + 5);
-                    assert_eq!(name, Some(format!("code {address:x}")), "instant {instant}");
-                }
-                for address in &perhaps {
-                    if let Some(name) = name_at(log, address + 5) {
-                        assert_eq!(name, format!("code {address:x}"), "instant {instant}");
-                    }
-                }
-                assert_eq!(log.symbolize(7, 0, &mut []), None);
-            },
-            || *result.borrow_mut() = Some(action(self.log)),
-        );
-        result.into_inner().unwrap()
-    }
-
-    fn load(&mut self, address: u64, size: usize) -> bool {
-        let name = format!("code {address:x}");
-        let lines = [Line::new(0, "e", 1), Line::new(3, "f", 2), Line::new(6, "e", 3)];
-        let code = Code::new(&self.bytes[..size]).runs_at(address).named(&name).lines(&lines);
-        let with_bytes = self.with_bytes;
-        let handle = self.observed(&[address], |log| log.load(&code, with_bytes, 1));
-        if let Some(handle) = handle {
-            self.handles.insert(address, handle);
-            assert_eq!(name_at(self.log, address + 5), Some(name));
+impl Observer for Handler {
+    fn look(&mut self, &Instant { number, log, alive, perhaps, .. }: &Instant<'_>) {
+        // The one that was announced first is found after reading everything.
+        let some = (number as usize * 7) % alive.len().max(1);
+        for code in alive.first().into_iter().chain(alive.get(some)) {
+            assert_eq!(name_at(log, code), Some(code.name()), "instant {number}");
         }
-        handle.is_some()
+        for code in perhaps {
+            let name = name_at(log, code);
+            assert!(name.is_none_or(|name| name == code.name()), "instant {number}");
+        }
+        assert_eq!(log.symbolize(7, 0, &mut []), None);
     }
 
-    fn unload(&mut self, address: u64) {
-        let (position, index) = self.handles[&address];
-        self.observed(&[address], |log| log.end(log.living(position, index).unwrap()));
-        self.handles.remove(&address);
-        assert_eq!(name_at(self.log, address + 5), None);
+    fn after(log: &Log, code: Known, is_there: bool) {
+        assert_eq!(name_at(log, &code), is_there.then(|| code.name()));
     }
 }
 
 #[test]
 fn announcements_may_be_interrupted_at_every_instant() {
-    for with_bytes in [false, true] {
-        let mut test = Test::new(2, with_bytes);
-        for n in 1..40_u64 {
-            assert!(test.load(n << 20, 100 + n as usize));
-            if n % 3 == 0 {
-                test.unload((n - 1) << 20);
-            }
-        }
-        assert!(test.instants.get() > 500);
-    }
+    observed::announcements::<Handler>();
 }
 
 #[test]
 fn reuse_of_space_may_be_interrupted_at_every_instant() {
-    for with_bytes in [false, true] {
-        let mut test = Test::new(2, with_bytes);
-        let mut next = 0;
-        for round in 0..3_u64 {
-            let before = next;
-            while test.handles.len() < 13 {
-                next += 1;
-                if !test.load(next << 20, 9_000) {
-                    break;
-                }
-                // Without bytes, codes take little space.
-                for _ in 0..if with_bytes { 0 } else { 300 } {
-                    let code = Code::at(1, 1).named("filling");
-                    let Some((position, index)) = test.log.load(&code, false, 1) else { break };
-                    test.log.end(test.log.living(position, index).unwrap());
-                }
-            }
-            assert!(next > before, "round {round}");
-            let doomed: Vec<u64> = test.handles.keys().copied().collect();
-            for (n, address) in doomed.into_iter().enumerate() {
-                if n as u64 % 4 != round {
-                    test.unload(address);
-                }
-            }
-        }
-        let epoch = |number| test.log.mapping.word(FIRST_CHUNK + number * CHUNK + chunk::EPOCH);
-        assert!((0..2).any(|number| epoch(number).load(Relaxed) > 0), "no space was reused");
-        assert!(test.instants.get() > 500, "{}", test.instants.get());
-    }
+    observed::reuse::<Handler>();
 }
 
 #[test]
 fn joining_and_splitting_chunks_may_be_interrupted_at_every_instant() {
-    let mut test = Test::new(5, true);
-    assert!(test.load(1 << 20, 1_000));
-    assert!(test.load(2 << 20, 150_000));
-    assert!(test.load(3 << 20, 50_000));
-    let mut run = 2 << 20;
-    for round in 1..4_u64 {
-        test.unload(run);
-        let base = round << 30;
-        let small: Vec<u64> = (0..12).map(|n| base + (n << 20)).collect();
-        let small: Vec<u64> =
-            small.into_iter().filter(|address| test.load(*address, 12_000)).collect();
-        assert!(small.len() > 8, "{} in round {round}", small.len());
-        small.into_iter().for_each(|address| test.unload(address));
-        run = base + (90 << 20);
-        assert!(test.load(run, 120_000), "round {round}");
-    }
-    assert!(test.instants.get() > 500);
+    observed::joining_and_splitting::<Handler>();
 }
 
-/// The child of a fork, as one process.
 #[test]
 fn the_copying_of_inherited_codes_may_be_interrupted_at_every_instant() {
-    let mut test = Test::new(6, true);
+    let mut test = Observed::<Handler>::new(6, true);
     for n in 1..30 {
         assert!(test.load(n << 20, 5_000));
     }
     for n in (4..20).step_by(3) {
         test.unload(n << 20);
     }
-    let limit = test.log.mapping.size();
-    test.log.adopt(99, true).unwrap();
-    test.log.mapping.have(&test.log.backing, 0, limit).unwrap();
-    assert!(test.log.mapping.half(control::INHERITED).load(Relaxed) != 0, "the codes are shared");
-    for address in test.handles.keys() {
-        assert_eq!(name_at(test.log, address + 5), Some(format!("code {address:x}")));
+    test.adopt();
+    let inherited = || test.log.mapping.half(control::INHERITED).load(Relaxed);
+    assert_ne!(inherited(), 0, "the codes are shared");
+    for (code, _) in test.handles.values() {
+        Handler::after(&test.log, *code, true);
     }
-    assert_eq!(name_at(test.log, (4 << 20) + 5), None);
+    Handler::after(&test.log, Known::at(4 << 20), false);
     assert!(test.observed(&[], Log::copy_inherited));
-    assert!(test.instants.get() > 500);
-    assert_eq!(test.log.mapping.half(control::INHERITED).load(Relaxed) & !1, 0);
+    assert_eq!(inherited() & !1, 0);
     assert!(test.load(40 << 20, 5_000));
     test.unload(1 << 20);
+    test.finish();
 }
 
 #[test]
@@ -275,7 +164,7 @@ fn inlined_calls_are_found_from_the_innermost_outwards() {
             (63, vec![row("code", "d", 6, 0)]),
         ];
         for (offset, expected) in expected {
-            assert_eq!(chain(log, 0x1000 + offset), expected, "{offset} {with_bytes}");
+            assert_eq!(chain(&log, 0x1000 + offset), expected, "{offset} {with_bytes}");
         }
     }
 }
@@ -285,25 +174,23 @@ fn what_does_not_fit_into_the_buffer_is_cut_between_characters() {
     let log = log(1);
     let lines = [Line::new(0, "file", 1)];
     log.load(&Code::at(0x1000, 9).named("n\u{e4}me").lines(&lines), false, 1).unwrap();
-    let cut = |size: usize| {
+    for (size, name, file, is_cut) in [
+        (0, "", "", true),
+        (1, "", "", true),
+        (2, "n", "", true),
+        (3, "n", "", true),
+        (4, "n\u{e4}", "", true),
+        (6, "n\u{e4}me", "", true),
+        (9, "n\u{e4}me", "fi", true),
+        (10, "n\u{e4}me", "fil", true),
+        (11, "n\u{e4}me", "file", false),
+    ] {
         let mut buffer = [1; 32];
         let symbol = log.symbolize(0x1000, 0, &mut buffer[..size]).unwrap();
-        let texts =
-            [symbol.name, symbol.file].map(|text| String::from_utf8(text.to_vec()).unwrap());
-        let is_cut = symbol.is_cut;
+        let found = (symbol.name, symbol.file, symbol.is_cut);
+        assert_eq!(found, (name.as_bytes(), file.as_bytes(), is_cut), "{size}");
         assert!(buffer[size..].iter().all(|byte| *byte == 1), "{size}");
-        (texts, is_cut)
-    };
-    let texts = |name: &str, file: &str| [name.to_owned(), file.to_owned()];
-    assert_eq!(cut(0), (texts("", ""), true));
-    assert_eq!(cut(1), (texts("", ""), true));
-    assert_eq!(cut(2), (texts("n", ""), true));
-    assert_eq!(cut(3), (texts("n", ""), true));
-    assert_eq!(cut(4), (texts("n\u{e4}", ""), true));
-    assert_eq!(cut(6), (texts("n\u{e4}me", ""), true));
-    assert_eq!(cut(9), (texts("n\u{e4}me", "fi"), true));
-    assert_eq!(cut(10), (texts("n\u{e4}me", "fil"), true));
-    assert_eq!(cut(11), (texts("n\u{e4}me", "file"), false));
+    }
 }
 
 /// Bytes that are not a log's give no panic, and no endless search.

@@ -2,9 +2,7 @@
 //! two stores.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use code_log::{Budget, Follower};
 use jitdump::check::{Severity, check};
@@ -12,23 +10,18 @@ use jitdump::{CodeEvent, CodeLoad, Dump};
 
 use super::layout::{CHUNK, FIRST_CHUNK, chunk};
 use super::mapping::observe;
-use super::{Log, LogOptions, Position};
-use crate::clock::Clock;
-use jit_code::{Code, Line};
+use super::observed::{self, Instant, Known, Observed, Observer};
+use jit_code::Code;
 
-/// Addresses that are certainly alive, and one that may be.
-struct Expected {
-    alive: Vec<u64>,
-    perhaps: Vec<u64>,
-    instants: u64,
+/// A reader outside of the process.
+struct Outsider {
     /// Readers that read only what has changed, and how often each of them reads: the seldom ones find many changes at once.
     followers: Vec<(Follower, u64)>,
 }
 
-impl Default for Expected {
+impl Default for Outsider {
     fn default() -> Self {
-        let followers = [1, 7, 61, 1009].map(|every| (Follower::new(None), every)).into();
-        Self { alive: Vec::new(), perhaps: Vec::new(), instants: 0, followers }
+        Self { followers: [1, 7, 61, 1009].map(|every| (Follower::new(None), every)).into() }
     }
 }
 
@@ -37,25 +30,26 @@ const CHECKED: u64 = 16;
 /// A reader that reads at each instant has its result compared at one of this many.
 const COMPARED: u64 = 5;
 
-impl Expected {
-    fn look(&mut self, bytes: &[u8]) {
-        self.instants += 1;
+impl Observer for Outsider {
+    fn look(&mut self, instant: &Instant<'_>) {
+        let &Instant { number, bytes, .. } = instant;
         let snapshot = code_log::snapshot(&bytes).unwrap();
-        assert_eq!(snapshot.torn, 0, "instant {}", self.instants);
-        self.compare(&snapshot.bytes);
-        self.follow(bytes, &snapshot.bytes);
-        if self.instants.is_multiple_of(CHECKED) {
+        assert_eq!(snapshot.torn, 0, "instant {number}");
+        compare(&snapshot.bytes, instant);
+        self.follow(bytes, &snapshot.bytes, number);
+        if number.is_multiple_of(CHECKED) {
             // A tool without support for logs reads all of it.
             let findings = check(bytes).findings;
             let worst = findings.iter().find(|finding| finding.severity == Severity::Error);
-            assert!(worst.is_none(), "instant {}: {worst:?}", self.instants);
-            self.compare(bytes);
+            assert!(worst.is_none(), "instant {number}: {worst:?}");
+            compare(bytes, instant);
         }
     }
+}
 
+impl Outsider {
     /// What is found by reading only changes is what is found by reading everything.
-    fn follow(&mut self, log: &[u8], snapshot: &[u8]) {
-        let instant = self.instants;
+    fn follow(&mut self, log: &[u8], snapshot: &[u8], instant: u64) {
         let due = self.followers.iter_mut().filter(|(_, every)| instant.is_multiple_of(*every));
         for (follower, every) in due {
             let update = follower.update(&log, Budget::default(), index_of).unwrap();
@@ -98,22 +92,26 @@ impl Expected {
             assert_eq!(facts_of(&found), facts_of(&of_all), "instant {instant}");
         }
     }
+}
 
-    fn compare(&self, dump: &[u8]) {
-        let events = Dump::parse(dump).unwrap().codes();
-        let mut alive: Vec<u64> = events
-            .filter_map(|event| match event.unwrap() {
-                CodeEvent::Load(code) if code.died().is_none() => Some(code.address),
-                _ => None,
-            })
-            .collect();
-        alive.sort_unstable();
-        let count = alive.len();
-        alive.dedup();
-        assert_eq!(alive.len(), count, "twice at instant {}", self.instants);
-        alive.retain(|address| !self.perhaps.contains(address));
-        assert!(alive == self.alive, "instant {}: {alive:x?} of {:x?}", self.instants, self.alive);
-    }
+/// The codes that are certainly alive are in the dump, once, and no others but those that may be.
+fn compare(dump: &[u8], instant: &Instant<'_>) {
+    let mut found = living(dump);
+    let count = found.len();
+    found.dedup();
+    assert_eq!(found.len(), count, "twice at instant {}", instant.number);
+    let addresses = |codes: &[Known]| codes.iter().map(|code| code.address).collect::<Vec<_>>();
+    let (alive, perhaps) = (addresses(instant.alive), addresses(instant.perhaps));
+    found.retain(|address| !perhaps.contains(address));
+    assert!(found == alive, "instant {}: {found:x?} of {alive:x?}", instant.number);
+}
+
+/// The addresses of codes that have not died, in order.
+fn living(dump: &[u8]) -> Vec<u64> {
+    let alive = loads(dump).filter(|code| code.died().is_none());
+    let mut alive: Vec<u64> = alive.map(|code| code.address).collect();
+    alive.sort_unstable();
+    alive
 }
 
 fn loads(dump: &[u8]) -> impl Iterator<Item = CodeLoad<'_>> {
@@ -145,177 +143,26 @@ fn facts(code: &CodeLoad<'_>) -> String {
     format!("{:?}", (place, code.name, code.bytes, lines))
 }
 
-struct Test {
-    log: Log,
-    with_bytes: bool,
-    expected: Rc<RefCell<Expected>>,
-    handles: BTreeMap<u64, (Position, u32)>,
-    bytes: Vec<u8>,
-}
-
-impl Test {
-    fn new(chunks: usize, with_bytes: bool) -> Self {
-        let limit = FIRST_CHUNK + chunks * CHUNK;
-        let options =
-            LogOptions { file: None, limit, control: 1, reuse: true, clock: Clock::Monotonic };
-        let log = Log::create(options, |failure, _| panic!("{failure}")).unwrap();
-        // The observer reads all of it. Growing the file gives no chunk to anyone.
-        log.mapping.have(&log.backing, 0, limit).unwrap();
-        Self {
-            log,
-            with_bytes,
-            expected: Rc::default(),
-            handles: BTreeMap::new(),
-            bytes: (0..200_000_u32).map(|n| n as u8).collect(),
-        }
-    }
-
-    fn observed<T>(&self, perhaps: &[u64], action: impl FnOnce(&Log) -> T) -> T {
-        {
-            let mut expected = self.expected.borrow_mut();
-            expected.perhaps = perhaps.to_vec();
-            expected.alive =
-                self.handles.keys().copied().filter(|known| !perhaps.contains(known)).collect();
-        }
-        let expected = self.expected.clone();
-        let mut result = None;
-        observe::during(
-            move |bytes| expected.borrow_mut().look(bytes),
-            || result = Some(action(&self.log)),
-        );
-        result.unwrap()
-    }
-
-    fn load(&mut self, address: u64, size: usize) -> bool {
-        let name = format!("code {address:x}");
-        let lines = [1, 2].map(|line| Line::new(line, "f", line));
-        let code = Code::new(&self.bytes[..size]).runs_at(address).named(&name).lines(&lines);
-        let with_bytes = self.with_bytes;
-        let handle = self.observed(&[address], |log| log.load(&code, with_bytes, 1));
-        if let Some(handle) = handle {
-            self.handles.insert(address, handle);
-        }
-        handle.is_some()
-    }
-
-    fn unload(&mut self, address: u64) {
-        let (position, index) = self.handles[&address];
-        self.observed(&[address], |log| log.end(log.living(position, index).unwrap()));
-        self.handles.remove(&address);
-    }
-
-    fn moved(&mut self, from: u64, to: u64) {
-        let (position, index) = self.handles[&from];
-        let new = self.observed(&[from, to], |log| {
-            let new = log.move_to(position, index, to, None, 1);
-            log.end(log.living(position, index).unwrap());
-            new
-        });
-        self.handles.remove(&from);
-        if let Some(handle) = new {
-            self.handles.insert(to, handle);
-        }
-    }
-
-    /// Returns the number of instants that were checked.
-    fn finish(self) -> u64 {
-        self.observed(&[], |log| {
-            log.mapping.word(0).load(Relaxed);
-        });
-        let instants = self.expected.borrow().instants;
-        // Frees lanes, chunks and the mapping: this log is not used any more.
-        drop(self.log);
-        instants
-    }
-}
-
 #[test]
 fn a_kill_during_an_announcement_loses_only_that_code() {
-    for with_bytes in [false, true] {
-        let mut test = Test::new(2, with_bytes);
-        for n in 1..30_u64 {
-            assert!(test.load(n << 20, 100 + n as usize));
-            if n % 3 == 0 {
-                test.unload((n - 1) << 20);
-            }
-            if n % 3 == 1 {
-                test.moved(n << 20, (n + 100) << 20);
-            }
-        }
-        assert!(test.finish() > 500);
-    }
+    observed::announcements::<Outsider>();
 }
 
 #[test]
 fn a_kill_during_reuse_keeps_all_live_code() {
-    for with_bytes in [false, true] {
-        let mut test = Test::new(2, with_bytes);
-        let size = if with_bytes { 9_000 } else { 100 };
-        let mut next = 0;
-        // Names are short, and codes large: with bytes a chunk holds few, without bytes it holds
-        // many.
-        for round in 0..3 {
-            let before = next;
-            while test.handles.len() < if with_bytes { 12 } else { 700 } {
-                next += 1;
-                if !with_bytes && next % 100 != 0 {
-                    // Only the changes of chunks matter here.
-                    let code = Code::at(next << 20, size as u64).named("code");
-                    let Some(handle) = test.log.load(&code, false, 1) else { break };
-                    test.handles.insert(next << 20, handle);
-                } else if !test.load(next << 20, size) {
-                    break;
-                }
-            }
-            assert!(next > before, "round {round}");
-            let doomed: Vec<u64> = test.handles.keys().copied().collect();
-            for (n, address) in doomed.into_iter().enumerate() {
-                if n % 4 != round {
-                    test.unload(address);
-                }
-            }
-        }
-        test.finish();
-    }
+    observed::reuse::<Outsider>();
 }
 
 #[test]
 fn a_kill_while_chunks_are_joined_or_split_keeps_all_live_code() {
-    let mut test = Test::new(5, true);
-    assert!(test.load(1 << 20, 1_000));
-    // A run of three, which dies, becomes single chunks, which die, and are joined again.
-    assert!(test.load(2 << 20, 150_000));
-    assert!(test.load(3 << 20, 50_000));
-    for round in 0..3_u64 {
-        let base = (100 * (round + 1)) << 20;
-        test.unload(if round == 0 { 2 << 20 } else { (base - (100 << 20)) + (90 << 20) });
-        let mut small = Vec::new();
-        for n in 0..12 {
-            let address = base + (n << 20);
-            if test.load(address, 12_000) {
-                small.push(address);
-            }
-        }
-        assert!(small.len() > 8, "{} in round {round}", small.len());
-        for address in small {
-            test.unload(address);
-        }
-        assert!(test.load(base + (90 << 20), 120_000), "round {round}");
-    }
-    assert!(test.finish() > 500);
+    observed::joining_and_splitting::<Outsider>();
 }
 
 #[test]
 fn a_kill_between_a_record_and_its_tail_loses_no_later_code() {
     // A reused chunk, with free space in front of a live code.
-    let mut test = Test::new(1, true);
-    let mut last = 0;
-    for n in 1.. {
-        if !test.load(n << 20, 5_001) {
-            break;
-        }
-        last = n;
-    }
+    let mut test = Observed::<Outsider>::new(1, true);
+    let last = (1..).take_while(|n| test.load(n << 20, 5_001)).last().unwrap();
     for n in 2..last {
         test.unload(n << 20);
     }
@@ -328,11 +175,10 @@ fn a_kill_between_a_record_and_its_tail_loses_no_later_code() {
 /// The head of a chunk, and the first words of what follows.
 const CHUNK_HEAD: usize = 64 + 40;
 
-/// The child of a fork, as one process: what it has of its own is another log all the same.
 #[test]
 fn a_kill_while_inherited_codes_are_copied_loses_none() {
     for first in [Some(200), None, Some(150_000)] {
-        let mut test = Test::new(12, true);
+        let mut test = Observed::<Outsider>::new(12, true);
         // The first chunk begins with a code, with a filler, or with a code that is larger than a chunk.
         let sizes = first.into_iter().chain(std::iter::repeat_n(3_000, 60));
         for (n, size) in (1..).zip(sizes) {
@@ -345,25 +191,16 @@ fn a_kill_while_inherited_codes_are_copied_loses_none() {
             test.unload(n << 20);
         }
         let limit = test.log.mapping.size();
-        test.log.adopt(99, true).unwrap();
-        // The observer reads all of it.
-        test.log.mapping.have(&test.log.backing, 0, limit).unwrap();
+        test.adopt();
         let own = Code::at(1 << 40, 100).named("the child's own");
-        assert!(test.log.load(&own, true, 1).is_some());
+        let own = test.log.load(&own, true, 1).unwrap();
 
         let inherited: Vec<u64> = test.handles.keys().copied().collect();
         let look = move |bytes: &[u8]| {
             let snapshot = code_log::snapshot(&bytes).unwrap();
             assert_eq!(snapshot.torn, 0);
-            let dump = Dump::parse(&snapshot.bytes).unwrap();
-            let mut alive: Vec<u64> = dump
-                .codes()
-                .map(|event| match event.unwrap() {
-                    CodeEvent::Load(code) if code.died().is_none() => code.address,
-                    _ => panic!("a code that died before the fork"),
-                })
-                .collect();
-            alive.sort_unstable();
+            let mut alive = living(&snapshot.bytes);
+            assert_eq!(alive.len(), loads(&snapshot.bytes).count(), "some died before the fork");
             assert_eq!(alive.pop(), Some(1 << 40));
             // Until the last step, readers find all of them in the parent's log.
             let is_shared = snapshot.head.inherited.is_some();
@@ -392,11 +229,10 @@ fn a_kill_while_inherited_codes_are_copied_loses_none() {
             || assert!(test.log.copy_inherited()),
         );
         assert!(*done.borrow() > 500);
-        for (address, (position, index)) in &test.handles {
-            let living = test.log.living(*position, *index);
-            assert!(living.is_some(), "{address:x}");
+        for (address, (_, (position, index))) in &test.handles {
+            assert!(test.log.living(*position, *index).is_some(), "{address:x}");
         }
-        test.handles.insert(1 << 40, (Position::new(1).unwrap(), 0));
+        test.handles.insert(1 << 40, (Known::at(1 << 40), own));
         // From here on, it is a log like any other.
         assert!(test.load(1 << 41, 3_000));
         test.unload(2 << 20);
