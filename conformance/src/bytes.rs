@@ -1,16 +1,10 @@
 //! Writes fields and records in either byte order, including wrong ones.
 
-/// Types of records.
 pub mod id {
-    /// A code was loaded.
     pub const LOAD: u32 = 0;
-    /// A code was moved.
     pub const MOVE: u32 = 1;
-    /// Source lines.
     pub const DEBUG_INFO: u32 = 2;
-    /// The writer ended in an orderly way.
     pub const CLOSE: u32 = 3;
-    /// Unwind tables.
     pub const UNWINDING_INFO: u32 = 4;
     /// `SAMPLY_JIT_CODE_DEBUG_INFO2`.
     pub const SOURCE_POSITIONS: u32 = 0x3150_4d54;
@@ -19,37 +13,30 @@ pub mod id {
 /// A file, or part of one.
 #[derive(Clone, Debug, Default)]
 pub struct Bytes {
-    /// What was written.
     pub out: Vec<u8>,
-    /// Whether numbers are big-endian.
     pub is_big: bool,
 }
 
 impl Bytes {
-    /// Writes bytes as they are.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);
         self
     }
 
-    /// Writes one byte.
     pub fn u8(&mut self, value: u8) -> &mut Self {
         self.raw(&[value])
     }
 
-    /// Writes a number of 16 bits.
     pub fn u16(&mut self, value: u16) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.raw(&bytes)
     }
 
-    /// Writes a number of 32 bits.
     pub fn u32(&mut self, value: u32) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.raw(&bytes)
     }
 
-    /// Writes a number of 64 bits.
     pub fn u64(&mut self, value: u64) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.raw(&bytes)
@@ -67,14 +54,12 @@ impl Bytes {
         self
     }
 
-    /// Overwrites a number of 32 bits.
     pub fn set_u32(&mut self, at: usize, value: u32) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.out[at..at + 4].copy_from_slice(&bytes);
         self
     }
 
-    /// Overwrites a number of 64 bits.
     pub fn set_u64(&mut self, at: usize, value: u64) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.out[at..at + 8].copy_from_slice(&bytes);

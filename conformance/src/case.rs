@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::bytes::Bytes;
-use crate::reading::Code;
+use crate::reading::{Code, close, damage};
 use crate::records::Header;
 
-/// A file with what a correct reader finds in it.
+/// A file with what a correct reader finds in it. [`case`] begins one; its methods write to the file, and add what is
+/// found there.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The file's name. It says the rule; its extension is `dump`, or `log` for the memory of a code log.
@@ -15,126 +16,109 @@ pub struct Case {
     pub rule: &'static str,
     /// The fields that the rule is about. A reader that does not report one of them is not judged by this file.
     pub needs: &'static [&'static str],
-    /// The file.
-    pub bytes: Vec<u8>,
-    /// What a correct reader finds.
-    pub reading: Reading,
-}
-
-/// What a correct reader finds in a file.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    /// The header; `None` if the file is refused.
-    pub header: Option<Value>,
-    /// The events, in the order of the file; in a code log, in the order of time.
-    pub events: Vec<Value>,
+    pub(crate) file: Bytes,
+    /// `None` if the file is refused.
+    header: Option<Value>,
+    /// In the order of the file; in a code log, in the order of time.
+    events: Vec<Value>,
     /// Codes that were left out: how many, and the first and the last time.
-    pub left_out: Option<[u64; 3]>,
-    /// How the file ends.
-    pub end: Option<&'static str>,
+    left_out: Option<[u64; 3]>,
+    end: Option<&'static str>,
 }
 
-impl Reading {
-    /// That of a file that is no jitdump, or an unknown version.
-    #[must_use]
-    pub fn refused() -> Self {
-        Self { header: None, events: Vec::new(), left_out: None, end: None }
-    }
-
-    /// That of a file that ends with a complete record.
-    #[must_use]
-    pub fn of(header: &Header, events: Vec<Value>) -> Self {
-        Self { header: Some(header.json()), events, left_out: None, end: Some("complete") }
-    }
-
-    /// The same, for a file that ends in another way.
-    #[must_use]
-    pub fn ends(self, end: &'static str) -> Self {
-        Self { end: Some(end), ..self }
+/// A jitdump with the usual header, and a rule about the names of its codes.
+pub(crate) fn case(name: &str, rule: &'static str) -> Case {
+    let header = Header::default();
+    Case {
+        name: format!("{name}.dump"),
+        rule,
+        needs: &["name"],
+        file: header.file(),
+        header: Some(header.json()),
+        events: Vec::new(),
+        left_out: None,
+        end: Some("complete"),
     }
 }
 
 impl Case {
-    /// A file of jitdump records.
-    #[must_use]
-    pub fn dump(
-        name: &str,
-        rule: &'static str,
-        needs: &'static [&'static str],
-        file: Bytes,
-        reading: Reading,
-    ) -> Self {
-        Self { name: format!("{name}.dump"), rule, needs, bytes: file.out, reading }
+    pub(crate) fn needs(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
     }
 
-    /// A file that begins with the usual header, and is whole.
-    #[must_use]
-    pub fn usual(
-        name: &str,
-        rule: &'static str,
-        needs: &'static [&'static str],
-        write: impl FnOnce(&mut Bytes) -> &mut Bytes,
-        events: Vec<Value>,
-    ) -> Self {
-        let header = Header::default();
-        let mut file = header.file();
-        write(&mut file);
-        Self::dump(name, rule, needs, file, Reading::of(&header, events))
+    /// Replaces all of the file by a header.
+    pub(crate) fn header(self, header: Header) -> Self {
+        Self { file: header.file(), header: Some(header.json()), ..self }
     }
 
-    /// A file of these codes, each of which `write` writes completely.
-    #[must_use]
-    pub fn codes(
-        name: &str,
-        rule: &'static str,
-        needs: &'static [&'static str],
-        codes: &[Code],
-        write: impl for<'a> Fn(&'a mut Bytes, &Code) -> &'a mut Bytes,
-    ) -> Self {
-        let events = codes.iter().map(Code::event).collect();
-        Self::usual(name, rule, needs, |file| codes.iter().fold(file, write), events)
-    }
-
-    /// The same, with another ending.
-    #[must_use]
-    pub fn ends(mut self, end: &'static str) -> Self {
-        self.reading.end = Some(end);
+    /// Writes what no event comes of.
+    pub(crate) fn write(mut self, write: impl FnOnce(&mut Bytes) -> &mut Bytes) -> Self {
+        write(&mut self.file);
         self
     }
 
-    /// The same, with codes that were left out.
-    #[must_use]
-    pub fn left_out(mut self, left_out: [u64; 3]) -> Self {
-        self.reading.left_out = Some(left_out);
+    /// Adds an event for what was written.
+    pub(crate) fn finds(mut self, event: Value) -> Self {
+        self.events.push(event);
         self
     }
 
-    /// The same, with one event more.
-    #[must_use]
-    pub fn then(mut self, event: Value) -> Self {
-        self.reading.events.push(event);
-        self
+    pub(crate) fn load(self, code: &Code) -> Self {
+        self.write(|file| file.load(code)).finds(code.event())
+    }
+
+    pub(crate) fn group(self, code: &Code) -> Self {
+        self.write(|file| file.group(code)).finds(code.event())
+    }
+
+    pub(crate) fn close(self, time: u64) -> Self {
+        self.write(|file| file.close(time)).finds(close(time))
+    }
+
+    /// Writes bytes that are no record, or a record that cannot be read.
+    pub(crate) fn damage(self, write: impl FnOnce(&mut Bytes) -> &mut Bytes) -> Self {
+        self.write(write).finds(damage())
+    }
+
+    pub(crate) fn left_out(self, left_out: [u64; 3]) -> Self {
+        Self { left_out: Some(left_out), ..self }
+    }
+
+    /// The file does not end with a complete record.
+    pub(crate) fn ends(self, end: &'static str) -> Self {
+        Self { end: Some(end), ..self }
+    }
+
+    /// The file is no jitdump, or has an unknown version.
+    pub(crate) fn refused(self) -> Self {
+        Self { header: None, events: Vec::new(), end: None, ..self }
+    }
+
+    /// The memory of a code log instead of a jitdump.
+    pub(crate) fn log(self, file: Bytes) -> Self {
+        Self { name: self.name.replace(".dump", ".log"), file, ..self }
+    }
+
+    pub(crate) fn sort_by_time(&mut self) {
+        self.events.sort_by_key(|event| event["time"].as_u64());
     }
 
     /// The expected reading as JSON.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        let Reading { header, events, left_out, end } = &self.reading;
+    pub(crate) fn json(&self) -> Value {
         json!({
             "rule": self.rule,
             "needs": self.needs,
-            "header": header,
-            "events": events,
-            "left_out": left_out.map(|[count, first, last]| {
+            "header": self.header,
+            "events": self.events,
+            "left_out": self.left_out.map(|[count, first, last]| {
                 json!({ "count": count, "first": first, "last": last })
             }),
-            "end": end,
+            "end": self.end,
         })
     }
 
     /// The expected reading as text: a line for each field, and for each event.
-    #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let json = self.json();
         let mut lines = Vec::new();
         for name in ["rule", "needs", "header", "events", "left_out", "end"] {

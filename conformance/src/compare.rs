@@ -49,8 +49,7 @@ pub const FIELDS: [&str; 24] = [
 ];
 
 /// Compares a reading with the expected one of a case.
-#[must_use]
-pub fn judge(case: &Case, printed: &Value) -> Verdict {
+pub(crate) fn judge(case: &Case, printed: &Value) -> Verdict {
     let Some(fields) = printed.get("fields").and_then(Value::as_array) else {
         return Verdict::Differs("the reader printed no list of fields".to_owned());
     };

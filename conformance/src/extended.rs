@@ -3,34 +3,22 @@
 use crate::bytes::{Bytes, id};
 use crate::reading::{Call, Code, Line};
 
-/// Tags of items.
 pub mod tag {
-    /// The description of a code.
     pub const CODE: u16 = 1;
-    /// A name.
     pub const NAME: u16 = 2;
-    /// A tier.
     pub const TIER: u16 = 3;
-    /// A line table.
     pub const LINES: u16 = 4;
-    /// Inlined calls.
     pub const INLINED: u16 = 5;
-    /// An `.eh_frame`.
     pub const EH_FRAME: u16 = 6;
-    /// Codes that were not written.
     pub const LEFT_OUT: u16 = 7;
-    /// The control words of a log.
     pub const LOG: u16 = 16;
-    /// The head of a chunk.
     pub const CHUNK: u16 = 17;
-    /// The breakpoints of a debugger.
     pub const BREAKPOINTS: u16 = 18;
 }
 
 /// The first word of a tail.
 pub const MAGIC: u32 = 0x5243_534a;
 
-/// The numbers of the kinds.
 pub const KINDS: [(&str, u8); 8] = [
     ("function", 0),
     ("stub", 1),
@@ -43,7 +31,6 @@ pub const KINDS: [(&str, u8); 8] = [
 ];
 
 impl Bytes {
-    /// Writes an item of a tail.
     pub fn item(
         &mut self,
         tag: u16,
@@ -149,7 +136,6 @@ impl Bytes {
         self.raw(&rest.out)
     }
 
-    /// Writes a LINES item.
     pub fn line_table(&mut self, detail: u16, base: u64, lines: &[Line]) -> &mut Self {
         let mut files: Vec<&[u8]> = lines.iter().map(|line| line.file.as_slice()).collect();
         files.sort_unstable();

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::case::Case;
 
 /// The folder of the committed files.
-#[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("files")
 }
@@ -20,7 +19,7 @@ fn reading_name(case: &Case) -> String {
 /// All files by name.
 fn made(cases: &[Case]) -> BTreeMap<String, Vec<u8>> {
     let pair = |case: &Case| {
-        [(case.name.clone(), case.bytes.clone()), (reading_name(case), case.text().into_bytes())]
+        [(case.name.clone(), case.file.out.clone()), (reading_name(case), case.text().into_bytes())]
     };
     cases.iter().flat_map(pair).collect()
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 /// Bytes as JSON: a text if they are UTF-8, else `{"hex": …}`.
-#[must_use]
 pub fn bytes(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),
@@ -12,33 +11,25 @@ pub fn bytes(bytes: &[u8]) -> Value {
 }
 
 /// Bytes in hexadecimal.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An address as JSON.
-#[must_use]
 pub fn address(address: u64) -> Value {
     json!(format!("{address:#x}"))
 }
 
-/// A line of a code.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// The address from which on it applies.
     pub address: u64,
-    /// The file.
     pub file: Vec<u8>,
-    /// The line, or 0.
     pub line: u32,
-    /// The column, or 0.
     pub column: u32,
 }
 
 impl Line {
-    /// Makes a line.
-    #[must_use]
     pub fn new(address: u64, file: &[u8], line: u32, column: u32) -> Self {
         Self { address, file: file.to_vec(), line, column }
     }
@@ -53,26 +44,19 @@ impl Line {
     }
 }
 
-/// A call that was inlined.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     /// The number of the call that it is in.
     pub parent: Option<u32>,
-    /// The function that was called.
     pub name: Vec<u8>,
-    /// The file of the call.
     pub file: Vec<u8>,
-    /// The line of the call.
     pub line: u32,
-    /// The column of the call.
     pub column: u32,
     /// Where its code is, as offsets in the code.
     pub ranges: Vec<(u32, u32)>,
 }
 
 impl Call {
-    /// Makes a call.
-    #[must_use]
     pub fn new(
         parent: Option<u32>,
         name: &str,
@@ -100,43 +84,30 @@ impl Call {
     }
 }
 
-/// Unwind tables.
 #[derive(Clone, Debug, Default)]
-pub struct Unwind {
-    /// The section `.eh_frame`.
+pub(crate) struct Unwind {
     pub eh_frame: Vec<u8>,
-    /// The section `.eh_frame_hdr`.
     pub eh_frame_hdr: Vec<u8>,
     /// How many bytes they take behind the code.
     pub mapped_size: u64,
 }
 
 /// A code: what its records are made of, and what a reader finds in them.
-#[derive(Clone, Debug)]
-pub struct Code {
-    /// When it was loaded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Code {
     pub time: u64,
-    /// The process.
     pub pid: u32,
-    /// The thread.
     pub tid: u32,
-    /// Where it is.
     pub address: u64,
-    /// The number of the code.
     pub index: u64,
-    /// Its name.
     pub name: Vec<u8>,
-    /// Its size.
     pub size: u64,
     /// Its bytes, if the file has them.
     pub bytes: Option<Vec<u8>>,
-    /// Its source lines.
     pub lines: Vec<Line>,
     /// Its lines in the bytecode or intermediate representation.
     pub ir_lines: Vec<Line>,
-    /// The calls inlined into it.
     pub inlined: Vec<Call>,
-    /// Its unwind tables.
     pub unwind: Option<Unwind>,
     /// What it is to its runtime.
     pub kind: &'static str,
@@ -155,7 +126,6 @@ pub const PID: u32 = 4_194_381;
 
 impl Code {
     /// A code that differs from those with other numbers, and does not overlap them.
-    #[must_use]
     pub fn number(number: u32) -> Self {
         let wide = u64::from(number);
         // push rbp; mov rbp, rsp; nop …; pop rbp; ret
@@ -171,25 +141,17 @@ impl Code {
             name: format!("function {number}").into_bytes(),
             size: code.len() as u64,
             bytes: Some(code),
-            lines: Vec::new(),
-            ir_lines: Vec::new(),
-            inlined: Vec::new(),
-            unwind: None,
             kind: "function",
-            tier: None,
-            died: None,
-            frame_pointer: None,
+            ..Self::default()
         }
     }
 
     /// The same code with another name.
-    #[must_use]
     pub fn named(self, name: &[u8]) -> Self {
         Self { name: name.to_vec(), ..self }
     }
 
     /// The same code with these lines: offset, file, line, column.
-    #[must_use]
     pub fn lined(self, lines: &[(u64, &str, u32, u32)]) -> Self {
         let address = self.address;
         let line = |&(offset, file, line, column): &(u64, &str, u32, u32)| {
@@ -198,14 +160,6 @@ impl Code {
         Self { lines: lines.iter().map(line).collect(), ..self }
     }
 
-    /// The same code without lines and unwind tables.
-    #[must_use]
-    pub fn bare(&self) -> Self {
-        Self { lines: Vec::new(), unwind: None, ..self.clone() }
-    }
-
-    /// The event of its load.
-    #[must_use]
     pub fn event(&self) -> Value {
         let lines = |lines: &[Line]| lines.iter().map(Line::json).collect::<Vec<_>>();
         json!({
@@ -235,13 +189,11 @@ impl Code {
 }
 
 /// Bytes that are no record, or a record that cannot be read.
-#[must_use]
-pub fn damage() -> Value {
+pub(crate) fn damage() -> Value {
     json!({ "event": "damage" })
 }
 
 /// The writer ended in an orderly way.
-#[must_use]
-pub fn close(time: u64) -> Value {
+pub(crate) fn close(time: u64) -> Value {
     json!({ "event": "close", "time": time })
 }

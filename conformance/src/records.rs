@@ -5,42 +5,27 @@ use serde_json::{Value, json};
 use crate::bytes::{Bytes, id};
 use crate::reading::{Code, Line, PID, TIME, Unwind};
 
-/// The header of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    /// Whether the file is big-endian.
     pub is_big: bool,
-    /// The version.
     pub version: u32,
     /// The size that it claims.
     pub total_size: u32,
-    /// ELF `e_machine`.
     pub machine: u32,
-    /// Reserved.
     pub pad1: u32,
-    /// When the file was created.
     pub time: u64,
-    /// The flags.
     pub flags: u64,
 }
 
 impl Default for Header {
     fn default() -> Self {
-        Self {
-            is_big: false,
-            version: 1,
-            total_size: 40,
-            machine: 62,
-            pad1: 0,
-            time: TIME,
-            flags: 0,
-        }
+        let (version, total_size, machine) = (1, 40, 62);
+        Self { is_big: false, version, total_size, machine, pad1: 0, time: TIME, flags: 0 }
     }
 }
 
 impl Header {
     /// A file with this header alone.
-    #[must_use]
     pub fn file(&self) -> Bytes {
         let mut file = Bytes { out: Vec::new(), is_big: self.is_big };
         file.u32(0x4a69_5444).u32(self.version).u32(self.total_size).u32(self.machine);
@@ -48,8 +33,6 @@ impl Header {
         file
     }
 
-    /// What a reader finds.
-    #[must_use]
     pub fn json(&self) -> Value {
         json!({
             "endian": if self.is_big { "big" } else { "little" },
@@ -63,25 +46,23 @@ impl Header {
 }
 
 impl Bytes {
-    /// Writes the LOAD of a code.
     pub fn load(&mut self, code: &Code) -> &mut Self {
-        self.load_with(code, code.size, b"")
+        self.any_load(code, [code.address; 2], b"")
     }
 
-    /// Writes a LOAD that claims another size, and with padding.
-    pub fn load_with(&mut self, code: &Code, size: u64, padding: &[u8]) -> &mut Self {
-        self.any_load(code, [code.address; 2], size, padding)
+    pub fn padded_load(&mut self, code: &Code, padding: &[u8]) -> &mut Self {
+        self.any_load(code, [code.address; 2], padding)
     }
 
     /// Writes a LOAD with these values of `vma` and `code_addr`.
     pub fn load_at(&mut self, code: &Code, vma: u64, code_addr: u64) -> &mut Self {
-        self.any_load(code, [vma, code_addr], code.size, b"")
+        self.any_load(code, [vma, code_addr], b"")
     }
 
-    fn any_load(&mut self, code: &Code, at: [u64; 2], size: u64, padding: &[u8]) -> &mut Self {
+    fn any_load(&mut self, code: &Code, at: [u64; 2], padding: &[u8]) -> &mut Self {
         self.record(id::LOAD, code.time, |file| {
             file.u32(code.pid).u32(code.tid).u64(at[0]).u64(at[1]);
-            file.u64(size).u64(code.index).text(&code.name);
+            file.u64(code.size).u64(code.index).text(&code.name);
             file.raw(code.bytes.as_deref().unwrap_or_default()).raw(padding)
         })
     }
@@ -93,16 +74,26 @@ impl Bytes {
 
     /// Writes a DEBUG_INFO for a code with these entries.
     pub fn entries(&mut self, code: &Code, lines: &[Line], bias: u64) -> &mut Self {
+        self.any_debug_info(code, lines, bias, b"")
+    }
+
+    pub fn padded_debug_info(&mut self, code: &Code, padding: &[u8]) -> &mut Self {
+        self.any_debug_info(code, &code.lines, 0, padding)
+    }
+
+    fn any_debug_info(
+        &mut self,
+        code: &Code,
+        lines: &[Line],
+        bias: u64,
+        padding: &[u8],
+    ) -> &mut Self {
         self.record(id::DEBUG_INFO, code.time, |file| {
             file.u64(code.address).u64(lines.len() as u64);
-            for line in lines {
-                file.entry(line, bias);
-            }
-            file
+            lines.iter().fold(file, |file, line| file.entry(line, bias)).raw(padding)
         })
     }
 
-    /// Writes an entry of a DEBUG_INFO.
     pub fn entry(&mut self, line: &Line, bias: u64) -> &mut Self {
         self.u64(line.address + bias).u32(line.line).u32(line.column).text(&line.file)
     }
@@ -115,7 +106,6 @@ impl Bytes {
         self.unwinding_with(code.time, &all, eh_frame_hdr.len() as u64, *mapped_size)
     }
 
-    /// Writes an UNWINDING_INFO.
     pub fn unwinding_with(
         &mut self,
         time: u64,
@@ -128,7 +118,6 @@ impl Bytes {
         })
     }
 
-    /// Writes a CLOSE.
     pub fn close(&mut self, time: u64) -> &mut Self {
         self.record(id::CLOSE, time, |file| file)
     }
@@ -136,7 +125,6 @@ impl Bytes {
 
 /// Tables for code that keeps a frame pointer: a CIE and an FDE, and a header with a table of one entry. Positions
 /// are computed as if `.eh_frame` followed the code at the next multiple of 8.
-#[must_use]
 pub fn unwind_tables(code: &Code, is_big: bool) -> Unwind {
     let code_end = code.size.next_multiple_of(8);
     let mut frame = Bytes { out: Vec::new(), is_big };

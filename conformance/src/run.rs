@@ -9,8 +9,7 @@ use crate::case::Case;
 use crate::compare::{Verdict, judge};
 
 /// Runs a reader on one file: `command FILE`. A reader that fails, or prints something else than JSON, differs.
-#[must_use]
-pub fn read_with(command: &[String], case: &Case, folder: &Path) -> Verdict {
+fn read_with(command: &[String], case: &Case, folder: &Path) -> Verdict {
     let Some((program, arguments)) = command.split_first() else {
         return Verdict::Differs("no reader".to_owned());
     };
@@ -32,7 +31,6 @@ pub fn read_with(command: &[String], case: &Case, folder: &Path) -> Verdict {
 }
 
 /// Runs a reader on all files.
-#[must_use]
 pub fn run_all(command: &[String], cases: &[Case], folder: &Path) -> Vec<Verdict> {
     cases.iter().map(|case| read_with(command, case, folder)).collect()
 }

@@ -10,7 +10,6 @@ pub const BEGIN: &str = "<!-- conformance: begin. Made by `UPDATE_CONFORMANCE=1 
 pub const END: &str = "<!-- conformance: end -->";
 
 /// The table of all files, with a column for each reader.
-#[must_use]
 pub fn table(cases: &[Case], readers: &[(&str, Vec<Verdict>)]) -> String {
     let mut text = String::from("| File | Rule |");
     for (name, _) in readers {

@@ -1,7 +1,7 @@
 //! Tails of DEBUG_INFO, and groups.
 
 use crate::bytes::{Bytes, id};
-use crate::case::{Case, Reading};
+use crate::case::{Case, case};
 use crate::extended::{KINDS, MAGIC, tag};
 use crate::reading::{Call, Code, Line, TIME};
 use crate::records::{Header, unwind_tables};
@@ -43,194 +43,172 @@ pub(super) fn without_bytes(mut code: Code) -> Code {
     Code { bytes: None, ..code }
 }
 
-fn groups(name: &str, rule: &'static str, needs: &'static [&'static str], codes: &[Code]) -> Case {
-    Case::codes(name, rule, needs, codes, Bytes::group)
-}
-
-fn with_items(
-    name: &str,
-    rule: &'static str,
-    needs: &'static [&'static str],
-    code: &Code,
-    more: impl Fn(&mut Bytes) -> &mut Bytes,
-) -> Case {
-    let b = Code::number(2);
-    Case::usual(
-        name,
-        rule,
-        needs,
-        |file| file.group_with(code, more).load(&b),
-        vec![code.event(), b.event()],
-    )
-}
-
 pub(super) fn cases() -> Vec<Case> {
     let [a, b, c] = [1, 2, 3].map(Code::number);
-    let big_header = Header { is_big: true, machine: 22, ..Header::default() };
-    let big_code = Code { unwind: Some(unwind_tables(&a, true)), ..full(1) };
-    let mut big = big_header.file();
-    big.group(&big_code);
-    let kinds: Vec<Code> =
-        (1..).zip(KINDS).map(|(number, (kind, _))| Code { kind, ..Code::number(number) }).collect();
+    let with_tier = |tier: &str| Code { tier: Some(tier.as_bytes().to_vec()), ..a.clone() };
+    let baseline = with_tier("baseline");
+    let lined = a.clone().lined(&[(0, "/src/a.lang", 1, 1), (16, "/src/a.lang", 2, 7)]);
+    let left_out = [12, b.time - 5, b.time];
+    let kinds = (1..).zip(KINDS).map(|(number, (kind, _))| Code { kind, ..Code::number(number) });
     vec![
-        groups(
+        case(
             "extension-group",
             "A group: the tail with the description, then lines, unwind tables and LOAD.",
-            &["name", "lines", "unwind", "inlined", "tier", "ir_lines", "frame_pointer"],
-            &[full(1), b.clone(), full(3)],
+        )
+        .needs(&["name", "lines", "unwind", "inlined", "tier", "ir_lines", "frame_pointer"])
+        .group(&full(1))
+        .group(&b)
+        .group(&full(3)),
+        case("extension-unload", "CODE has the time when the code was unloaded.")
+            .needs(&["died"])
+            .group(&Code { died: Some(a.time + 77), ..a.clone() })
+            .group(&b),
+        kinds.fold(
+            case("extension-kind", "CODE has the kind of the code.").needs(&["kind"]),
+            |case, code| case.group(&code),
         ),
-        groups(
-            "extension-unload",
-            "CODE has the time when the code was unloaded.",
-            &["died"],
-            &[Code { died: Some(a.time + 77), ..a.clone() }, b.clone()],
-        ),
-        groups("extension-kind", "CODE has the kind of the code.", &["kind"], &kinds),
-        groups(
-            "extension-tier",
-            "TIER names the compiler's tier.",
-            &["tier"],
-            &[
-                Code { tier: Some("Stufe zwei ü".as_bytes().to_vec()), ..a.clone() },
-                Code { tier: Some(b"baseline".to_vec()), ..b.clone() },
-            ],
-        ),
-        groups(
+        case("extension-tier", "TIER names the compiler's tier.")
+            .needs(&["tier"])
+            .group(&with_tier("Stufe zwei ü"))
+            .group(&Code { tier: baseline.tier.clone(), ..b.clone() }),
+        case(
             "extension-inlined",
             "INLINED has the calls inlined into the code; an empty file is the previous call's.",
-            &["inlined"],
-            &[Code { inlined: calls(), ..a.clone() }],
-        ),
-        groups(
+        )
+        .needs(&["inlined"])
+        .group(&Code { inlined: calls(), ..a.clone() }),
+        case(
             "extension-ir-lines",
             "LINES with detail 1 are lines of the bytecode, not of the source.",
-            &["ir_lines", "lines"],
-            &[Code { ir_lines: full(1).ir_lines, ..a.clone() }],
-        ),
-        groups(
+        )
+        .needs(&["ir_lines", "lines"])
+        .group(&Code { ir_lines: full(1).ir_lines, ..a.clone() }),
+        case(
             "extension-frame-pointer",
             "Flags of CODE say how the code keeps a frame pointer.",
-            &["frame_pointer"],
-            &[
-                Code { frame_pointer: Some("prologue"), ..a.clone() },
-                Code { frame_pointer: Some("throughout"), ..b.clone() },
-                c.clone(),
-            ],
-        ),
-        groups(
+        )
+        .needs(&["frame_pointer"])
+        .group(&Code { frame_pointer: Some("prologue"), ..a.clone() })
+        .group(&Code { frame_pointer: Some("throughout"), ..b.clone() })
+        .group(&c),
+        case(
             "extension-without-bytes",
             "A code without bytes is its first record alone: name, lines and tables are items.",
-            &["name", "lines", "unwind", "inlined"],
-            &[without_bytes(full(1)), without_bytes(Code { kind: "java-method", ..b.clone() })],
-        ),
-        with_items(
-            "extension-unknown-item",
-            "Items with unknown tags are skipped.",
-            &["tier"],
-            &Code { tier: Some(b"baseline".to_vec()), ..a.clone() },
-            |file| file.item(999, 7, |file| file.raw(b"of a later version")),
-        ),
-        with_items(
+        )
+        .needs(&["name", "lines", "unwind", "inlined"])
+        .group(&without_bytes(full(1)))
+        .group(&without_bytes(Code { kind: "java-method", ..b.clone() })),
+        case("extension-unknown-item", "Items with unknown tags are skipped.")
+            .needs(&["tier"])
+            .write(|file| {
+                file.group_with(&baseline, |file| {
+                    file.item(999, 7, |file| file.raw(b"of a later version"))
+                })
+            })
+            .finds(baseline.event())
+            .load(&b),
+        case(
             "extension-item-size-lies",
             "An item that does not fit into its tail ends the items; those before it apply.",
-            &["tier"],
-            &Code { tier: Some(b"baseline".to_vec()), ..a.clone() },
-            |file| file.u16(tag::INLINED).u16(0).u32(1 << 20).u64(0),
-        ),
-        with_items(
+        )
+        .needs(&["tier"])
+        .write(|file| {
+            file.group_with(&baseline, |file| file.u16(tag::INLINED).u16(0).u32(1 << 20).u64(0))
+        })
+        .finds(baseline.event())
+        .load(&b),
+        case(
             "extension-inlined-counts-lie",
             "Counts of INLINED that do not fit into the item are not believed.",
-            &["inlined"],
-            &a,
-            |file| file.item(tag::INLINED, 0, |file| file.u32(u32::MAX).u32(u32::MAX).u64(0)),
-        ),
-        with_items(
+        )
+        .needs(&["inlined"])
+        .write(|file| {
+            file.group_with(&a, |file| {
+                file.item(tag::INLINED, 0, |file| file.u32(u32::MAX).u32(u32::MAX).u64(0))
+            })
+        })
+        .finds(a.event())
+        .load(&b),
+        case(
             "extension-lines-count-lies",
             "A number of rows that does not fit into LINES is not believed.",
-            &["ir_lines"],
-            &a,
-            |file| file.item(tag::LINES, 1, |file| file.u32(1 << 31).u32(1).u64(0).u64(0)),
-        ),
-        Case::usual(
+        )
+        .needs(&["ir_lines"])
+        .write(|file| {
+            file.group_with(&a, |file| {
+                file.item(tag::LINES, 1, |file| file.u32(1 << 31).u32(1).u64(0).u64(0))
+            })
+        })
+        .finds(a.event())
+        .load(&b),
+        case(
             "extension-inlined-parent-later",
             "The list of calls ends at one whose parent is not before it.",
-            &["inlined"],
-            |file| {
-                let mut wrong = calls();
-                wrong[1].parent = Some(2);
-                file.group(&Code { inlined: wrong, ..a.clone() }).load(&b)
-            },
-            vec![Code { inlined: calls()[..1].to_vec(), ..a.clone() }.event(), b.event()],
-        ),
-        Case::dump(
-            "extension-big-endian",
-            "Tails are in the byte order of the file.",
-            &["name", "inlined", "tier"],
-            big,
-            Reading::of(&big_header, vec![big_code.event()]),
-        ),
-        Case::usual(
-            "extension-filler",
-            "A filler is skipped, also if it contains old records.",
-            &["name"],
-            |file| {
+        )
+        .needs(&["inlined"])
+        .write(|file| {
+            let mut wrong = calls();
+            wrong[1].parent = Some(2);
+            file.group(&Code { inlined: wrong, ..a.clone() })
+        })
+        .finds(Code { inlined: calls()[..1].to_vec(), ..a.clone() }.event())
+        .load(&b),
+        case("extension-big-endian", "Tails are in the byte order of the file.")
+            .needs(&["name", "inlined", "tier"])
+            .header(Header { is_big: true, machine: 22, ..Header::default() })
+            .group(&Code { unwind: Some(unwind_tables(&a, true)), ..full(1) }),
+        case("extension-filler", "A filler is skipped, also if it contains old records.")
+            .group(&a)
+            .write(|file| {
                 let mut old = Bytes::default();
                 old.u64(0).group(&full(3));
-                file.group(&a).filler(TIME, 32, b"").filler(TIME, 1024, &old.out).group(&b)
-            },
-            vec![a.event(), b.event()],
-        ),
-        Case::usual(
+                file.filler(TIME, 32, b"").filler(TIME, 1024, &old.out)
+            })
+            .group(&b),
+        case(
             "extension-cleared",
             "A first record as large as its group, without the flag for no bytes, is no code.",
-            &["name"],
-            |file| {
-                file.group(&a);
-                let start = file.out.len();
-                file.group(&c);
-                let size = (file.out.len() - start) as u32;
-                file.set_u32(start + 4, size);
-                file.group(&b)
-            },
-            vec![a.event(), b.event()],
-        ),
-        Case::usual(
+        )
+        .group(&a)
+        .write(|file| {
+            let start = file.out.len();
+            let size = (file.group(&c).out.len() - start) as u32;
+            file.set_u32(start + 4, size)
+        })
+        .group(&b),
+        case(
             "extension-without-bytes-too-large",
             "A code without bytes that claims more than 256 MiB is not believed.",
-            &["name"],
-            |file| file.group(&without_bytes(Code { size: (256 << 20) + 1, ..a.clone() })).load(&b),
-            vec![b.event()],
-        ),
-        Case::usual(
+        )
+        .write(|file| file.group(&without_bytes(Code { size: (256 << 20) + 1, ..a.clone() })))
+        .load(&b),
+        case(
             "extension-tail-behind-entries",
             "Without a CODE item, the tail of a record with entries leaves the entries as they are.",
-            &["lines"],
-            |file| {
-                let lined = a.clone().lined(&[(0, "/src/a.lang", 1, 1), (16, "/src/a.lang", 2, 7)]);
-                file.record(id::DEBUG_INFO, a.time, |file| {
-                    let start = file.out.len() - 16;
-                    file.u64(a.address).u64(2);
-                    for line in &lined.lines {
-                        file.entry(line, 0);
-                    }
-                    file.pad(start, 8).u32(MAGIC).u32(16);
-                    file.item(tag::TIER, 0, |file| file.raw(b"tier"))
-                });
-                file.load(&a)
-            },
-            vec![a.clone().lined(&[(0, "/src/a.lang", 1, 1), (16, "/src/a.lang", 2, 7)]).event()],
-        ),
-        Case::usual(
-            "extension-left-out",
-            "LEFT_OUT counts the codes that were not written.",
-            &["left_out"],
-            |file| {
-                file.group(&a).tail(b.time, 0, |file| {
-                    file.item(tag::LEFT_OUT, 0, |file| file.u64(12).u64(b.time - 5).u64(b.time))
-                })
-            },
-            vec![a.event()],
         )
-        .left_out([12, b.time - 5, b.time]),
+        .needs(&["lines"])
+        .write(|file| {
+            file.record(id::DEBUG_INFO, a.time, |file| {
+                let start = file.out.len() - 16;
+                file.u64(a.address).u64(2);
+                for line in &lined.lines {
+                    file.entry(line, 0);
+                }
+                file.pad(start, 8).u32(MAGIC).u32(16);
+                file.item(tag::TIER, 0, |file| file.raw(b"tier"))
+            })
+        })
+        .load(&lined),
+        case("extension-left-out", "LEFT_OUT counts the codes that were not written.")
+            .needs(&["left_out"])
+            .group(&a)
+            .write(|file| {
+                file.tail(b.time, 0, |file| {
+                    file.item(tag::LEFT_OUT, 0, |file| {
+                        left_out.iter().fold(file, |file, word| file.u64(*word))
+                    })
+                })
+            })
+            .left_out(left_out),
     ]
 }

@@ -1,60 +1,47 @@
 //! The header of the file.
 
 use crate::bytes::Bytes;
-use crate::case::{Case, Reading};
+use crate::case::{Case, case};
 use crate::reading::Code;
 use crate::records::{Header, unwind_tables};
 
 pub(super) fn cases() -> Vec<Case> {
     let code = Code::number(1);
-    let big = Header { is_big: true, machine: 22, ..Header::default() };
+    let usual = Header::default();
+    let big = Header { is_big: true, machine: 22, ..usual };
     let big_code = Code {
         unwind: Some(unwind_tables(&code, true)),
         ..code.clone().lined(&[(0, "/src/a.lang", 3, 1), (32, "/src/a.lang", 4, 5)])
     };
-    let mut big_file = big.file();
-    big_file.debug_info(&big_code, 0).unwinding(&big_code).load(&big_code);
-
-    let usual = Header::default();
-    let read = |name, rule, header: Header| {
-        let mut file = header.file();
-        file.load(&code);
-        Case::dump(name, rule, &["name"], file, Reading::of(&header, vec![code.event()]))
-    };
-    let refused = |name, rule, file| Case::dump(name, rule, &["name"], file, Reading::refused());
-    let larger = Header { total_size: 48, ..usual };
-    let mut larger_file = larger.file();
-    larger_file.raw(&[0x5a; 8]).load(&code);
-    let [version_0, version_2] = [0, 2].map(|version| Header { version, ..usual });
-    let of_version_2 = version_2.file().load(&code).clone();
-    let mut wrong = usual.file().load(&code).clone();
-    wrong.out[..4].copy_from_slice(b"DTiK");
-    let cut = Bytes { out: usual.file().out[..39].to_vec(), is_big: false };
-    let beyond = Header { total_size: 4096, ..usual };
-    let beyond_file = beyond.file().load(&code).clone();
-    let microseconds = Header { time: 1_700_000_000_000_000, ..usual };
+    let read = |name, rule, header: Header| case(name, rule).header(header).load(&code);
     vec![
         read("header-little-endian", "A file that begins with DTiJ is little-endian.", usual),
-        Case::dump(
+        case(
             "header-big-endian",
             "A file that begins with JiTD is big-endian, in all its records.",
-            &["name", "lines"],
-            big_file,
-            Reading::of(&big, vec![big_code.event()]),
+        )
+        .needs(&["name", "lines"])
+        .header(big)
+        .write(|file| file.debug_info(&big_code, 0).unwinding(&big_code))
+        .load(&big_code),
+        read(
+            "header-version-0",
+            "Version 0 has the layout of version 1.",
+            Header { version: 0, ..usual },
         ),
-        read("header-version-0", "Version 0 has the layout of version 1.", version_0),
-        refused(
+        read(
             "header-version-2",
             "A version above 1 is refused: its layout is unknown.",
-            of_version_2,
-        ),
-        Case::dump(
+            Header { version: 2, ..usual },
+        )
+        .refused(),
+        case(
             "header-larger",
             "The first record begins at total_size: the rest of a larger header is skipped.",
-            &["name"],
-            larger_file,
-            Reading::of(&larger, vec![code.event()]),
-        ),
+        )
+        .header(Header { total_size: 48, ..usual })
+        .write(|file| file.raw(&[0x5a; 8]))
+        .load(&code),
         read(
             "header-size-zero",
             "A header that claims fewer than 40 bytes has 40.",
@@ -77,24 +64,29 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         read(
             "header-wall-clock",
-            "The header's timestamp may be of another clock than the records' (CPython: microseconds).",
-            microseconds,
+            "The header's timestamp may be of another clock than the records' (CPython: \
+             microseconds).",
+            Header { time: 1_700_000_000_000_000, ..usual },
         ),
-        refused("header-magic-wrong", "A file with another magic number is refused.", wrong),
-        refused("header-cut-off", "A file of less than 40 bytes is refused.", cut),
-        Case::usual(
-            "header-alone",
-            "A file without records is whole, and has no code.",
-            &["end"],
-            |file| file,
-            vec![],
-        ),
-        Case::dump(
+        read("header-magic-wrong", "A file with another magic number is refused.", usual)
+            .write(|file| {
+                file.out[..4].copy_from_slice(b"DTiK");
+                file
+            })
+            .refused(),
+        case("header-cut-off", "A file of less than 40 bytes is refused.")
+            .write(|file| {
+                file.out.truncate(39);
+                file
+            })
+            .refused(),
+        case("header-alone", "A file without records is whole, and has no code.").needs(&["end"]),
+        case(
             "header-larger-than-file",
             "A header that claims more bytes than the file has is cut off.",
-            &["name"],
-            beyond_file,
-            Reading::of(&beyond, vec![]).ends("cut-off"),
-        ),
+        )
+        .header(Header { total_size: 4096, ..usual })
+        .write(|file: &mut Bytes| file.load(&code))
+        .ends("cut-off"),
     ]
 }

@@ -16,7 +16,6 @@ mod unwinding;
 use crate::case::Case;
 
 /// All files.
-#[must_use]
 pub fn all() -> Vec<Case> {
     [
         header::cases(),

@@ -1,10 +1,8 @@
 //! `SAMPLY_JIT_CODE_DEBUG_INFO2`.
 
 use crate::bytes::{Bytes, id};
-use crate::case::Case;
-use crate::reading::{Call, Code, Line};
-
-const BOTH: &[&str] = &["lines", "inlined"];
+use crate::case::{Case, case};
+use crate::reading::{Call, Code};
 
 /// A position: caller, function, file, line and column.
 type Position = (i32, u32, i32, u32, u32);
@@ -59,69 +57,35 @@ fn found() -> Code {
 
 pub(super) fn cases() -> Vec<Case> {
     let code = Code::number(1);
+    let both = |name, rule| case(name, rule).needs(&["lines", "inlined"]);
     vec![
-        Case::usual(
-            "positions",
-            "SAMPLY_JIT_CODE_DEBUG_INFO2 has lines and inlined calls.",
-            BOTH,
-            |file| {
-                write(file, id::SOURCE_POSITIONS, &code, ROWS);
-                file.load(&code)
-            },
-            vec![found().event()],
-        ),
-        Case::usual(
-            "positions-before-debug-info",
-            "They take precedence over DEBUG_INFO.",
-            BOTH,
-            |file| {
-                write(file, id::SOURCE_POSITIONS, &code, ROWS);
-                file.debug_info(&code.clone().lined(&[(0, "/other", 1, 1)]), 0).load(&code)
-            },
-            vec![found().event()],
-        ),
-        Case::usual(
+        both("positions", "SAMPLY_JIT_CODE_DEBUG_INFO2 has lines and inlined calls.")
+            .write(|file| write(file, id::SOURCE_POSITIONS, &code, ROWS))
+            .load(&found()),
+        both("positions-before-debug-info", "They take precedence over DEBUG_INFO.")
+            .write(|file| write(file, id::SOURCE_POSITIONS, &code, ROWS))
+            .write(|file| file.debug_info(&code.clone().lined(&[(0, "/other", 1, 1)]), 0))
+            .load(&found()),
+        both(
             "positions-earlier-layout",
             "The type 0x31504d53 has an earlier layout: it is skipped.",
-            BOTH,
-            |file| {
-                write(file, 0x3150_4d53, &code, ROWS);
-                file.load(&code)
-            },
-            vec![code.event()],
-        ),
-        Case::usual(
-            "positions-unknown",
-            "A row whose position does not exist ends the row before it.",
-            &["lines"],
-            |file| {
-                let rows = [(0, 0), (16, 77), (32, 1)];
-                write(file, id::SOURCE_POSITIONS, &code, &rows);
-                file.load(&code)
-            },
-            vec![
-                Code {
-                    lines: vec![
-                        Line::new(code.address, b"/src/a.lang", 3, 1),
-                        Line::new(code.address + 16, b"/src/a.lang", 0, 0),
-                        Line::new(code.address + 32, b"/src/a.lang", 4, 9),
-                    ],
-                    ..code.clone()
-                }
-                .event(),
-            ],
-        ),
-        Case::usual(
-            "positions-counts-lie",
-            "Counts that do not fit into the record: it is skipped.",
-            BOTH,
-            |file| {
+        )
+        .write(|file| write(file, 0x3150_4d53, &code, ROWS))
+        .load(&code),
+        case("positions-unknown", "A row whose position does not exist ends the row before it.")
+            .needs(&["lines"])
+            .write(|file| write(file, id::SOURCE_POSITIONS, &code, &[(0, 0), (16, 77), (32, 1)]))
+            .load(&code.clone().lined(&[
+                (0, "/src/a.lang", 3, 1),
+                (16, "/src/a.lang", 0, 0),
+                (32, "/src/a.lang", 4, 9),
+            ])),
+        both("positions-counts-lie", "Counts that do not fit into the record: it is skipped.")
+            .write(|file| {
                 file.record(id::SOURCE_POSITIONS, code.time, |file| {
                     file.u64(code.address).u64(1 << 60).u64(1 << 61).u64(u64::MAX)
-                });
-                file.load(&code)
-            },
-            vec![code.event()],
-        ),
+                })
+            })
+            .load(&code),
     ]
 }

@@ -1,7 +1,7 @@
 //! What known writers do.
 
-use crate::case::{Case, Reading};
-use crate::reading::{Code, Line};
+use crate::case::{Case, case};
+use crate::reading::Code;
 use crate::records::Header;
 
 /// Codes with lines from their first to their last byte.
@@ -19,14 +19,11 @@ fn codes(count: u32) -> Vec<Code> {
 }
 
 fn biased(name: &str, rule: &'static str, header: Header, bias: u64, has_vma: bool) -> Case {
-    let codes = codes(10);
-    let mut file = header.file();
-    for code in &codes {
+    codes(10).iter().fold(case(name, rule).needs(&["lines"]).header(header), |case, code| {
         let vma = if has_vma { code.address } else { 0 };
-        file.debug_info(code, bias).load_at(code, vma, code.address);
-    }
-    let events = codes.iter().map(Code::event).collect();
-    Case::dump(name, rule, &["lines"], file, Reading::of(&header, events))
+        case.write(|file| file.debug_info(code, bias).load_at(code, vma, code.address))
+            .finds(code.event())
+    })
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -56,59 +53,39 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// Codes of which some have their first line at byte 64.
 fn no_bias() -> Case {
-    let codes: Vec<Code> = (1..=10)
-        .map(|number| {
-            let first = if number % 2 == 0 { 64 } else { 0 };
-            Code::number(number)
-                .lined(&[(first, "/src/a.lang", number, 1), (80, "/src/a.lang", 99, 1)])
-        })
-        .collect();
-    Case::usual(
+    let case = case(
         "quirk-no-bias",
         "Without a bias, lines that begin 64 bytes into their code stay where they are.",
-        &["lines"],
-        |file| {
-            for code in &codes {
-                file.debug_info(code, 0).load(code);
-            }
-            file
-        },
-        codes.iter().map(Code::event).collect(),
-    )
+    );
+    (1..=10).fold(case.needs(&["lines"]), |case, number| {
+        let first = if number % 2 == 0 { 64 } else { 0 };
+        let code = Code::number(number)
+            .lined(&[(first, "/src/a.lang", number, 1), (80, "/src/a.lang", 99, 1)]);
+        case.write(|file| file.debug_info(&code, 0)).load(&code)
+    })
 }
 
 /// V8's file names from freed memory: two words of the allocator in the first 16 bytes.
 fn garbled(v8: Header) -> Case {
-    let mut file = v8.file();
+    let case = case(
+        "quirk-v8-garbled-names",
+        "V8 writes some file names from freed memory, with NULs in the first 16 bytes: the entries \
+         are found by their addresses, and the name by the code's.",
+    );
     let path = "/srv/application/lib/render.js";
-    let mut events = Vec::new();
     // One code is concerned. A reader that detects the bias from the data must not be misled by it.
-    for mut code in codes(30) {
+    codes(30).into_iter().fold(case.needs(&["lines"]).header(v8), |case, mut code| {
         code.name = format!("JS:*render {path}:{}:9", code.index).into_bytes();
         for line in &mut code.lines {
             line.file = path.as_bytes().to_vec();
         }
+        let mut written = code.lines.clone();
         if code.index == 24 {
-            let mut freed = path.as_bytes().to_vec();
-            freed[..8].copy_from_slice(&0x0000_5581_1234_5670_u64.to_le_bytes());
-            freed[8..16].copy_from_slice(&0x7788_99aa_bbcc_0011_u64.to_le_bytes());
-            let lines: Vec<Line> = code
-                .lines
-                .iter()
-                .map(|line| Line { file: freed.clone(), ..line.clone() })
-                .collect();
-            file.entries(&code, &lines, 0x40);
-        } else {
-            file.debug_info(&code, 0x40);
+            for line in &mut written {
+                line.file[..8].copy_from_slice(&0x0000_5581_1234_5670_u64.to_le_bytes());
+                line.file[8..16].copy_from_slice(&0x7788_99aa_bbcc_0011_u64.to_le_bytes());
+            }
         }
-        file.load(&code);
-        events.push(code.event());
-    }
-    Case::dump(
-        "quirk-v8-garbled-names",
-        "V8 writes some file names from freed memory, with NULs in the first 16 bytes: the entries are found by their addresses, and the name by the code's.",
-        &["lines"],
-        file,
-        Reading::of(&v8, events),
-    )
+        case.write(|file| file.entries(&code, &written, 0x40)).load(&code)
+    })
 }

@@ -3,24 +3,11 @@
 //! `UPDATE_CONFORMANCE=1 cargo test -p conformance-readers --test it conformance::` writes the table.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use conformance_readers::{BEGIN, END, table};
-use end_to_end::tool::{run, tool};
 use jitdump_conformance::{Verdict, all, check_files, folder, run_all};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Go, which must fetch nothing.
-fn go(arguments: &[&str]) -> Command {
-    let mut go = tool("go");
-    go.args(arguments).current_dir(root().join("bindings/go/codelog"));
-    go.env("GOFLAGS", "-mod=mod").env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
-    go
-}
+use crate::codelog::root;
 
 #[test]
 fn the_files_are_what_the_program_makes() {
@@ -67,13 +54,15 @@ fn our_reader_finds_what_a_correct_reader_finds() {
 
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live {
+    use end_to_end::tool::{run, tool};
+
     use super::*;
+    use crate::codelog::{SOURCE, codelog, go};
 
     /// The tests of the package, its fuzz targets on their seeds among them.
     #[test]
     fn the_go_package_passes_its_tests() {
-        let unformatted =
-            run(tool("gofmt").args(["-l", "."]).current_dir(root().join("bindings/go/codelog")));
+        let unformatted = run(tool("gofmt").args(["-l", "."]).current_dir(root().join(SOURCE)));
         assert_eq!(unformatted.stdout, "");
         run(&mut go(&["vet", "./..."]));
         run(&mut go(&["test", "./..."]));
@@ -83,8 +72,7 @@ mod live {
     fn the_table_in_the_docs_is_what_readers_find() {
         let cases = all();
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let codelog = dir.path().join("codelog").to_string_lossy().into_owned();
-        run(&mut go(&["build", "-o", &codelog, "./cmd/codelog"]));
+        let codelog = codelog(dir.path()).to_string_lossy().into_owned();
         let readers: [(&str, Vec<String>); 4] = [
             ("jitdump, code-log", vec![env!("CARGO_BIN_EXE_read-with-jitdump").to_owned()]),
             ("Go", vec![codelog, "read".to_owned()]),

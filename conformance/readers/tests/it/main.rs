@@ -1,5 +1,6 @@
 //! The integration tests, as one program.
 
+mod codelog;
 mod conformance;
 
 /// With tools of the second tier (`scripts/test.sh --live`).

@@ -1,26 +1,17 @@
 //! The reader in Go on the code log of a live process: this one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::run;
 use jitscribe::{Code, Inlined, Kind, Line, LoadedCode, Scribe, Unwind};
 use serde_json::Value;
 
-const FIRST: u64 = 0x5000_0000_0000;
+use crate::codelog::codelog;
 
-/// Builds the command `codelog`.
-fn codelog(dir: &Path) -> Command {
-    let path = dir.join("codelog");
-    let mut go = tool("go");
-    go.args(["build", "-o"]).arg(&path).arg("./cmd/codelog");
-    go.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/go/codelog"));
-    run(go.env("GOFLAGS", "-mod=mod").env("GOPROXY", "off").env("GOTOOLCHAIN", "local"));
-    Command::new(path)
-}
+const FIRST: u64 = 0x5000_0000_0000;
 
 /// The codes that a command prints as lines of JSON, by address and time. `null` and what is missing are the same.
 fn loads(command: &mut Command) -> BTreeMap<(String, u64), Value> {
@@ -64,7 +55,7 @@ fn the_go_reader_reads_a_live_log_as_the_command_does() {
     let mut codes: Vec<LoadedCode> = (0..500).map(|number| announce(&scribe, number)).collect();
     codes.drain(100..150);
     let ours = loads(jitscribe().args(["dump", "-p", &pid, "--json"]));
-    let theirs = loads(Command::new(go.get_program()).args(["process", &pid]));
+    let theirs = loads(Command::new(&go).args(["process", &pid]));
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
     assert_eq!(theirs.len(), 500);
     assert_eq!(theirs.values().filter(|code| code.get("died").is_some()).count(), 50);
@@ -102,7 +93,7 @@ fn the_go_reader_reads_a_live_log_as_the_command_does() {
         let mut seen = 0;
         // Once at a time, and by what changes.
         for polls in ["1", "1", "2", "1", "20", "100"] {
-            let codes = loads(Command::new(go.get_program()).args(["process", &pid, polls]));
+            let codes = loads(Command::new(&go).args(["process", &pid, polls]));
             let mut staying = 0;
             for ((address, _), code) in &codes {
                 assert_eq!(code["name"], format!("code at {address}"));
