@@ -342,10 +342,7 @@ mod tests {
         for (_, word) in FLAGS {
             assert!(said(&format!("off,{word}")).is_empty(), "{word}");
         }
-        let nothing = Str { data: std::ptr::null(), size: 0 };
         let settings = Settings {
-            struct_size: size_of::<Settings>(),
-            flags: 0,
             perf_map: 0,
             jitdump: 1,
             gdb: 2,
@@ -353,16 +350,8 @@ mod tests {
             valgrind: 4,
             vtune: 5,
             process_context: 6,
-            limit: 0,
-            dir: nothing,
-            perf_map_dir: nothing,
-            vtune_module: nothing,
-            service_name: nothing,
-            words: nothing,
-            replay: None,
-            replay_data: std::ptr::null_mut(),
-            notice: None,
-            notice_data: std::ptr::null_mut(),
+            // SAFETY: zeros are numbers, empty texts, and no functions.
+            ..unsafe { std::mem::zeroed() }
         };
         for (number, (field, [on, off])) in (0..).zip(settings.modes()) {
             assert_eq!(field, number, "{on} has another field");

@@ -4,9 +4,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::process::Command;
-use std::ptr::null_mut;
 
-use jitscribe_capi::{Mode, Settings, Str, Subject, jitscribe_open};
+use jitscribe_capi::{Mode, Settings, Subject, jitscribe_open};
 
 /// The mode for VTune of the scribe that [`role`] opens.
 const MODE: &str = "TEST_MODE";
@@ -22,27 +21,12 @@ unsafe extern "C" fn print(_: *mut c_void, subject: u32, text: *const c_char) {
 #[ignore = "run by the other test"]
 fn role() {
     let Ok(mode) = std::env::var(MODE) else { return };
-    let empty = Str { data: null_mut(), size: 0 };
     let settings = Settings {
         struct_size: size_of::<Settings>(),
-        flags: 0,
-        perf_map: 0,
-        jitdump: 0,
-        gdb: 0,
-        unwinders: 0,
-        valgrind: 0,
         vtune: mode.parse().unwrap(),
-        process_context: 0,
-        limit: 0,
-        dir: empty,
-        perf_map_dir: empty,
-        vtune_module: empty,
-        service_name: empty,
-        words: empty,
-        replay: None,
-        replay_data: null_mut(),
         notice: Some(print),
-        notice_data: null_mut(),
+        // SAFETY: zeros are numbers, empty texts, and no functions.
+        ..unsafe { std::mem::zeroed() }
     };
     let mut scribe = std::ptr::null();
     // SAFETY: the settings are valid, and so is the place for the scribe.
@@ -54,9 +38,8 @@ fn role() {
 fn off_keeps_the_collector_out() {
     let said = |mode: Mode| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "vtune::role", "--ignored", "--nocapture"])
-            .env(MODE, (mode as u32).to_string());
+        command.args(["--exact", "vtune::role", "--ignored", "--nocapture"]);
+        command.env(MODE, (mode as u32).to_string());
         for variable in ["INTEL_JIT_PROFILER64", "INTEL_JIT_PROFILER32"] {
             command.env(variable, "/nowhere/collector.so");
         }
