@@ -56,20 +56,20 @@ fn the_demo_program_means_the_same_at_every_tier() {
     }
 }
 
+const OPERATORS: [&str; 18] = [
+    "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">=", "&&",
+    "||",
+];
+
 #[test]
 fn arithmetic_at_the_edges_means_the_same() {
     let edges = [i64::MIN, i64::MIN + 1, -64, -1, 0, 1, 2, 63, 64, i64::MAX];
-    let operators = [
-        "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">=", "&&",
-        "||",
-    ];
-    for operator in operators {
+    for operator in OPERATORS {
         for edge in edges {
             // The least number has no literal of its own.
-            let edge = if edge == i64::MIN {
-                "(-9223372036854775807 - 1)".into()
-            } else {
-                edge.to_string()
+            let edge = match edge {
+                i64::MIN => "(-9223372036854775807 - 1)".into(),
+                edge => edge.to_string(),
             };
             let text =
                 format!("fn f(n) {{ return (n {operator} {edge}) ^ 3 * ({edge} {operator} n); }}");
@@ -171,12 +171,8 @@ fn expression(callable: usize) -> impl Strategy<Value = String> {
         (0..100_i64).prop_map(|n| n.to_string()),
         (0..=i64::MAX).prop_map(|n| n.to_string()),
     ];
-    let operators = vec![
-        "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">=", "&&",
-        "||",
-    ];
     leaf.prop_recursive(4, 12, 2, move |inner| {
-        let binary = (inner.clone(), select(operators.clone()), inner.clone())
+        let binary = (inner.clone(), select(OPERATORS.to_vec()), inner.clone())
             .prop_map(|(a, operator, b)| format!("({a} {operator} {b})"));
         let unary = (select(vec!["-", "!"]), inner.clone()).prop_map(|(o, a)| format!("{o}{a}"));
         let print = inner.clone().prop_map(|a| format!("print({a})"));

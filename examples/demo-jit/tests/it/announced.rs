@@ -223,18 +223,3 @@ fn many_functions_are_announced_each() {
         assert_eq!((called.function.as_str(), called.value), (&*format!("many_{number}"), value));
     }
 }
-
-#[test]
-fn files_of_others_are_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let victim = dir.path().join("victim");
-    fs::write(&victim, "kept").unwrap();
-    let taken = dir.path().join(format!("jit-{}.dump", std::process::id()));
-    std::os::unix::fs::symlink(&victim, &taken).unwrap();
-    // The dump gets a folder of its own.
-    run(&options(dir.path())).unwrap();
-    let dump = dir.path().join("2").join(format!("jit-{}.dump", std::process::id()));
-    assert!(dump.is_file() && !dump.is_symlink());
-    assert!(taken.is_symlink());
-    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
-}

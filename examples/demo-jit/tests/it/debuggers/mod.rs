@@ -108,15 +108,15 @@ fn gdb_knows_who_is_at_an_address_after_re_jits_moves_and_frees() {
     if !have(&[Privilege::Trace]) {
         return;
     }
-    let demo = Demo::new();
     // Without randomised addresses, which gdb turns off, one run is like the other.
     let ask = |questions: &[String]| {
+        let demo = Demo::new();
         let mut script = vec!["catch syscall exit_group", "run"];
         script.extend(questions.iter().map(String::as_str));
-        gdb(&demo.words(), &script)
+        let said = gdb(&demo.words(), &script);
+        (said, demo.truth())
     };
-    ask(&[]);
-    let versions = demo.truth();
+    let (_, versions) = ask(&[]);
     assert!(versions.len() >= 13);
     let questions: Vec<String> = versions
         .iter()
@@ -125,11 +125,8 @@ fn gdb_knows_who_is_at_an_address_after_re_jits_moves_and_frees() {
             [format!("echo @v{number}\\n"), format!("info symbol {:#x}", version.address + 1)]
         })
         .collect();
-    let again = Demo::new();
-    let mut script = vec!["catch syscall exit_group", "run"];
-    script.extend(questions.iter().map(String::as_str));
-    let said = gdb(&again.words(), &script);
-    assert_eq!(again.truth().len(), versions.len());
+    let (said, again) = ask(&questions);
+    assert_eq!(again.len(), versions.len());
     for (number, version) in versions.iter().enumerate() {
         let address = version.address + 1;
         let owner = versions.iter().find(|other| {
@@ -137,15 +134,11 @@ fn gdb_knows_who_is_at_an_address_after_re_jits_moves_and_frees() {
         });
         let part = said.part(&format!("v{number}"));
         match owner {
-            Some(owner) => assert!(
-                part.starts_with(&format!(
-                    "{} + {} in section .text",
-                    owner.symbol,
-                    address - owner.address
-                )),
-                "{}: {part}",
-                version.symbol
-            ),
+            Some(owner) => {
+                let place =
+                    format!("{} + {} in section .text", owner.symbol, address - owner.address);
+                assert!(part.starts_with(&place), "{}: {part}", version.symbol);
+            }
             None => assert_eq!(part, "No symbol matches 0xA.", "{}", version.symbol),
         }
     }
@@ -172,28 +165,13 @@ fn gdb_comes_later_and_looks_at_a_core() {
     ];
     let said = session::gdb_with(&["-p".to_owned(), running.pid()], &ask);
     let stack = said.part("stack").to_owned();
-    assert!(
-        stack.starts_with("#0  baseline::fib () at ")
-            && stack.contains("/demo.scribe:4\n#1  0xA in "),
-        "{stack}"
-    );
+    assert!(stack.starts_with("#0  baseline::fib () at "), "{stack}");
+    assert!(stack.contains("/demo.scribe:4\n#1  0xA in "), "{stack}");
     let of_core = session::gdb_with(
         &[running.program.clone(), core.display().to_string()],
         &["echo @stack\\n", "backtrace 2"],
     );
     assert_eq!(of_core.part("stack"), stack);
-}
-
-/// Nothing is told to a debugger that was declined.
-#[test]
-fn nothing_is_registered_where_nobody_wants_it() {
-    if !have(&[Privilege::Trace]) {
-        return;
-    }
-    let demo = Demo::new();
-    let ask = ["set environment JITSCRIBE gdb=off", "break baseline::fib", "run"];
-    let said = gdb(&demo.words(), &ask);
-    assert!(said.all().contains("exited normally]"), "{}", said.all());
 }
 
 /// With tools of the second tier (`scripts/test.sh --live`).

@@ -23,17 +23,9 @@ impl Demo {
         let dir = self.dir().display().to_string();
         let demo = env!("CARGO_BIN_EXE_demo-jit").to_owned();
         let truth = self.truth_path().display().to_string();
-        let words = [
-            "--log",
-            "--no-frame-pointers",
-            "--calls",
-            "2",
-            "--source-dir",
-            &dir,
-            "--truth",
-            &truth,
-        ];
-        std::iter::once(demo).chain(words.map(str::to_owned)).collect()
+        let words = ["--log", "--no-frame-pointers", "--calls", "2"];
+        let files = ["--source-dir", &dir, "--truth", &truth];
+        std::iter::once(demo).chain(words.into_iter().chain(files).map(str::to_owned)).collect()
     }
 
     fn truth_path(&self) -> PathBuf {
@@ -91,10 +83,6 @@ impl Drop for Running {
 pub struct Said(String);
 
 impl Said {
-    pub fn all(&self) -> &str {
-        &self.0
-    }
-
     /// What stands between the line `@name` and the next of its kind.
     pub fn part(&self, name: &str) -> &str {
         let mark = format!("@{name}\n");
@@ -102,6 +90,14 @@ impl Said {
             panic!("no {mark}in:\n{}", self.0)
         };
         behind.split_once("\n@").map_or(behind, |(part, _)| part).trim_end()
+    }
+
+    /// The part `stack`, which goes down to where the process began.
+    #[track_caller]
+    pub fn whole_stack(&self) -> &str {
+        let stack = self.part("stack");
+        assert!(stack.lines().last().unwrap_or_default().ends_with("_start ()"), "{stack}");
+        stack
     }
 
     #[track_caller]
