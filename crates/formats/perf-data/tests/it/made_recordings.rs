@@ -411,11 +411,8 @@ fn little_compressed_data_may_become_much() {
     }
     // It is reported as damage once it expands to more than 4,096 times its size plus 16 MiB; what came before is
     // returned.
-    assert!(
-        matches!(input.end(), End::Damaged { cause: Cause::ZstdBomb, .. }),
-        "{:?}",
-        input.end()
-    );
+    let end = input.end();
+    assert!(matches!(end, End::Damaged { cause: Cause::ZstdBomb, .. }), "{end:?}");
     assert!(found * zeros.len() > 16 << 20 && found < count, "{found} of {count}");
 }
 

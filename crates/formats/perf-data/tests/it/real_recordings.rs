@@ -121,72 +121,56 @@ fn copies_look_the_same(options: &[&str]) {
     for verb in [script, report, ATTRIBUTES, HEADER, BUILD_IDS] {
         let expected = shown(home, verb, &original);
         assert!(!expected.is_empty(), "{verb:?}: {expected:?}");
-        assert_eq!(shown(home, verb, &out), expected, "{verb:?}");
+        assert_eq!(shown(home, verb, &out), expected, "{options:?} {verb:?}");
     }
     copy_all(&original, &pipe, true);
     for verb in [script, report] {
-        assert_eq!(shown(home, verb, &pipe), shown(home, verb, &original), "pipe: {verb:?}");
+        assert_eq!(
+            shown(home, verb, &pipe),
+            shown(home, verb, &original),
+            "{options:?} pipe: {verb:?}"
+        );
     }
     // And back: what a file has in sections, a pipe has in events.
     copy_all(&pipe, &out, false);
     for verb in [script, report, ATTRIBUTES] {
-        assert_eq!(shown(home, verb, &out), shown(home, verb, &original), "back: {verb:?}");
+        assert_eq!(
+            shown(home, verb, &out),
+            shown(home, verb, &original),
+            "{options:?} back: {verb:?}"
+        );
     }
 }
 
 #[test]
-fn one_event() {
-    copies_look_the_same(&["-e", "cpu-clock"]);
+fn copies_of_files_look_the_same() {
+    for options in [
+        &["-e", "cpu-clock"][..],
+        &["-e", "cpu-clock,task-clock,page-faults"],
+        &["-e", "{cpu-clock,page-faults}:S", "-g"],
+        &["-g", "-e", "cpu-clock"],
+        &["-d", "--call-graph", "dwarf,4096", "-e", "cpu-clock"],
+        &["-k", "mono", "-e", "cpu-clock"],
+        &["--buildid-mmap", "-e", "cpu-clock"],
+    ] {
+        copies_look_the_same(options);
+    }
 }
 
 #[test]
-fn several_events() {
-    copies_look_the_same(&["-e", "cpu-clock,task-clock,page-faults"]);
+fn copies_of_compressed_files_and_directories_look_the_same() {
+    for options in [
+        &["-z", "-g", "-F", "5000", "-e", "cpu-clock"][..],
+        &["--threads", "-g", "-F", "5000", "-e", "cpu-clock"],
+        &["--threads", "-z", "-g", "-F", "5000", "-e", "cpu-clock,page-faults"],
+    ] {
+        copies_look_the_same(options);
+    }
 }
 
 #[test]
-fn system_wide() {
+fn copies_of_system_wide_recordings_look_the_same() {
     copies_look_the_same(&["-a", "-e", "cpu-clock"]);
-}
-
-#[test]
-fn call_graph() {
-    copies_look_the_same(&["-g", "-e", "cpu-clock"]);
-}
-
-#[test]
-fn dwarf_call_graph_with_data_maps() {
-    copies_look_the_same(&["-d", "--call-graph", "dwarf,4096", "-e", "cpu-clock"]);
-}
-
-#[test]
-fn monotonic_clock() {
-    copies_look_the_same(&["-k", "mono", "-e", "cpu-clock"]);
-}
-
-#[test]
-fn counter_values_of_a_group() {
-    copies_look_the_same(&["-e", "{cpu-clock,page-faults}:S", "-g"]);
-}
-
-#[test]
-fn compressed() {
-    copies_look_the_same(&["-z", "-g", "-F", "5000", "-e", "cpu-clock"]);
-}
-
-#[test]
-fn directory() {
-    copies_look_the_same(&["--threads", "-g", "-F", "5000", "-e", "cpu-clock"]);
-}
-
-#[test]
-fn compressed_directory() {
-    copies_look_the_same(&["--threads", "-z", "-g", "-F", "5000", "-e", "cpu-clock,page-faults"]);
-}
-
-#[test]
-fn inline_build_ids() {
-    copies_look_the_same(&["--buildid-mmap", "-e", "cpu-clock"]);
 }
 
 /// A pipe's copies as a pipe and as a file.
