@@ -1,22 +1,19 @@
 //! Another process reads what is announced in C.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use code_log::{Head, Snapshot};
 use jitdump::extension::{Kind, control};
 use jitdump::{CodeEvent, CodeLoad, Dump, LineEntry};
 
+use crate::installed::running::Running;
 use crate::installed::tree::{Link, compile};
 
 /// A program that has announced its code and waits.
 struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    running: Running,
     /// Address of its code.
     bytes: u64,
 }
@@ -24,28 +21,15 @@ struct Program {
 impl Program {
     fn start(mode: &str) -> Self {
         let program = compile("tests/c/announce.c", Link::Shared, &["-DMODES"]);
-        let mut child = Command::new(program)
-            .arg(mode)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it runs");
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut program = Self { child, input, output: BufReader::new(output), bytes: 0 };
-        let ready = program.line();
-        program.bytes = ready.strip_prefix("ready ").expect("ready").parse().expect("an address");
-        program
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        line.trim_end().to_owned()
+        let mut running = Running::spawn(program, &[mode], &[]);
+        let ready = running.line();
+        let bytes = ready.strip_prefix("ready ").expect("ready").parse().expect("an address");
+        Self { running, bytes }
     }
 
     /// Its log, found as another process finds it.
     fn log(&self) -> PathBuf {
-        let folder = format!("/proc/{}/fd", self.child.id());
+        let folder = format!("/proc/{}/fd", self.running.pid());
         let is_log = |path: &PathBuf| {
             std::fs::read_link(path).is_ok_and(|to| to.starts_with("/memfd:jitscribe (deleted)"))
         };
@@ -58,12 +42,6 @@ impl Program {
 
     fn snapshot(&self) -> Snapshot {
         code_log::snapshot(&File::open(self.log()).expect("the log")).expect("a snapshot")
-    }
-
-    fn end(self) {
-        let Self { mut child, input, .. } = self;
-        drop(input);
-        assert!(child.wait().expect("it ends").success());
     }
 }
 
@@ -122,7 +100,7 @@ fn all_fields_arrive() {
     let codes = codes(&snapshot.bytes);
     are_all(&codes, program.bytes);
     assert!(codes.iter().all(|code| code.is_without_bytes() && code.bytes.is_empty()));
-    program.end();
+    program.running.end();
 }
 
 #[test]
@@ -135,7 +113,7 @@ fn bytes_arrive_with_all_fields() {
     assert_eq!(codes[0].bytes.len(), 64);
     assert_eq!(codes[1].bytes, [0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);
     assert!(codes[3].is_without_bytes(), "no bytes were given");
-    program.end();
+    program.running.end();
 }
 
 #[test]
@@ -146,10 +124,8 @@ fn code_is_replayed_when_the_log_is_turned_on_from_outside() {
     let log = File::options().write(true).open(program.log()).expect("the log");
     log.write_all_at(&(control::LOG | control::REQUEST).to_ne_bytes(), Head::CONTROL)
         .expect("room");
-    writeln!(program.input, "poll").expect("it listens");
-    assert_eq!(program.line(), "replays 1");
-    writeln!(program.input, "poll").expect("it listens");
-    assert_eq!(program.line(), "replays 1");
+    assert_eq!(program.running.ask("poll"), "replays 1");
+    assert_eq!(program.running.ask("poll"), "replays 1");
     are_all(&codes(&program.snapshot().bytes), program.bytes);
-    program.end();
+    program.running.end();
 }

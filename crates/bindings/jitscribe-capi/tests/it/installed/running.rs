@@ -1,35 +1,67 @@
-//! A running program, for debuggers that attach later.
+//! A running program, which is talked to, and for debuggers that attach later.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::installed::debuggers::gdb_with;
 use crate::installed::tree::{Link, compile};
 
-/// Its exit status.
 pub struct Running {
     child: Child,
     path: PathBuf,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
 }
 
 impl Running {
     /// Waits until it prints that it is ready.
     pub fn start(source: &str, words: &[&str]) -> Self {
-        let path = compile(source, Link::Shared, &[]);
+        let mut program = Self::spawn(compile(source, Link::Shared, &[]), words, &[]);
+        assert_eq!(program.line(), "ready");
+        program
+    }
+
+    /// Without the settings of this process, but with those of an environment.
+    pub fn spawn(path: PathBuf, words: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(&path);
-        command.args(words).env_remove("JITSCRIBE").stdout(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
+        for name in ["JITSCRIBE", "JITSCRIBE_LIMIT", "OTEL_SERVICE_NAME"] {
+            command.env_remove(name);
+        }
+        command.args(words).envs(environment.iter().copied());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        Self { child, path, input, output }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that it prints.
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
-        let output = child.stdout.take().expect("a pipe");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n");
-        Self { child, path }
+        self.output.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    /// Writes a line to it, and returns its answer.
+    pub fn ask(&mut self, word: &str) -> String {
+        writeln!(self.input.as_mut().expect("a pipe"), "{word}").expect("it listens");
+        self.line()
+    }
+
+    /// Ends its input, and with that the program.
+    pub fn end(mut self) {
+        self.input = None;
+        assert!(self.child.wait().expect("it ends").success());
     }
 
     /// The output of a gdb that is attached to it.
     pub fn attach(&self, script: &[&str]) -> String {
-        gdb_with(&["-p".to_owned(), self.child.id().to_string()], script)
+        gdb_with(&["-p".to_owned(), self.pid().to_string()], script)
     }
 
     /// The output of a gdb that reads a core file.
@@ -40,7 +72,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have crashed.
+        // It may have ended.
         let _ = self.child.kill();
         self.child.wait().expect("it is ours");
     }

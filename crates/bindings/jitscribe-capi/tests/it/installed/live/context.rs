@@ -1,10 +1,10 @@
 //! OpenTelemetry's process context, read by the official protobuf messages from programs that have an SDK and from one without.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
+use crate::installed::running::Running;
 use crate::installed::tree::{Link, compile, run};
 
 /// Reads the context of a process as the OTEP says, and prints it as lines. The messages `Resource` and `KeyValue` are the official
@@ -87,54 +87,35 @@ fn python() -> PathBuf {
     python
 }
 
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
+struct Program(Running);
 
 impl Program {
     fn start(word: &str, link: Link, environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(compile("tests/c/context.c", link, &[]));
-        for name in ["JITSCRIBE", "JITSCRIBE_LIMIT", "OTEL_SERVICE_NAME"] {
-            command.env_remove(name);
-        }
-        command.arg(word).envs(environment.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let input = child.stdin.take().expect("a pipe");
-        let output = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut program = Self { child, input, output };
-        program.is_ready();
-        program
-    }
-
-    fn is_ready(&mut self) {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n");
+        let program = compile("tests/c/context.c", link, &[]);
+        let mut running = Running::spawn(program, &[word], environment);
+        assert_eq!(running.line(), "ready");
+        Self(running)
     }
 
     fn next(&mut self) {
-        self.input.write_all(b"\n").expect("it waits");
-        self.is_ready();
+        assert_eq!(self.0.ask(""), "ready");
     }
 
     fn end(mut self) {
-        self.input.write_all(b"\n").expect("it waits");
-        assert!(self.child.wait().expect("it ends").success());
+        assert_eq!(self.0.ask(""), "");
+        self.0.end();
     }
 
     /// The lines of [`READER`].
     fn context(&self) -> Vec<String> {
         let mut reader = Command::new(python());
-        reader.args(["-c", READER, &self.child.id().to_string()]);
+        reader.args(["-c", READER, &self.0.pid().to_string()]);
         run(&mut reader).lines().map(str::to_owned).collect()
     }
 
     /// What the context should say about the logs, by the list of mappings. The parts of a log are mappings of one inode.
     fn logs(&self, count: usize) -> Vec<String> {
-        let maps = fs::read_to_string(format!("/proc/{}/maps", self.child.id())).expect("maps");
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.0.pid())).expect("maps");
         let mut logs: Vec<(u64, u64, &str)> = Vec::new();
         for line in maps.lines().filter(|line| line.contains("/memfd:jitscribe")) {
             let words: Vec<&str> = line.split_whitespace().collect();
