@@ -38,10 +38,6 @@ fn passes_as_it_is(source: &str, command: &mut Command) {
     assert!(said.starts_with(expected), "{said}");
 }
 
-fn passes_linked(source: &str, link: Link) {
-    passes(source, &mut Command::new(compile(source, link, &[])));
-}
-
 /// `leaks`: whether to look for leaks, for which the sanitizer needs ptrace.
 fn passes_sanitized(source: &str, leaks: bool) {
     let program = compile(source, Link::Static, &SANITIZE);
@@ -64,42 +60,16 @@ fn valgrind(program: &Path) -> &mut Command {
     Box::leak(Box::new(command))
 }
 
-#[test]
-fn the_c_example_runs() {
-    passes_linked(JIT_C, Link::Shared);
-    passes_linked(JIT_C, Link::Static);
-}
+const ALL: [&str; 7] = [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT];
 
+/// The examples; invalid calls; the wrapper, which owns its handles; code in an arena; an object, which is loaded.
 #[test]
-fn the_cpp_example_runs() {
-    passes_linked(JIT_CPP, Link::Shared);
-    passes_linked(JIT_CPP, Link::Static);
-}
-
-#[test]
-fn invalid_calls_return_errors() {
-    passes_linked(CHECK, Link::Shared);
-    passes_linked(CHECK, Link::Static);
-}
-
-#[test]
-fn code_in_an_arena_runs_and_has_a_name() {
-    passes_linked(ARENA, Link::Shared);
-    passes_linked(ARENA, Link::Static);
-    passes_linked(ARENA_CPP, Link::Shared);
-    passes_linked(ARENA_CPP, Link::Static);
-}
-
-#[test]
-fn a_written_object_can_be_loaded() {
-    passes_linked(OBJECT, Link::Shared);
-    passes_linked(OBJECT, Link::Static);
-}
-
-#[test]
-fn the_wrapper_owns_its_handles() {
-    passes_linked(WRAPPER, Link::Shared);
-    passes_linked(WRAPPER, Link::Static);
+fn all_pass_with_the_shared_and_with_the_static_library() {
+    for source in ALL {
+        for link in [Link::Shared, Link::Static] {
+            passes(source, &mut Command::new(compile(source, link, &[])));
+        }
+    }
 }
 
 #[test]
@@ -111,14 +81,14 @@ fn the_wrapper_needs_no_exceptions() {
 #[test]
 fn all_pass_under_address_and_undefined_behaviour_sanitizer() {
     let leaks = have(&[Privilege::Trace]);
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT] {
+    for source in ALL {
         passes_sanitized(source, leaks);
     }
 }
 
 #[test]
 fn all_pass_under_memcheck() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT] {
+    for source in ALL {
         passes_valgrind(source);
     }
 }
@@ -126,13 +96,16 @@ fn all_pass_under_memcheck() {
 /// The unwinder that the program's exceptions use: a shared library's, its own, or that of a program without any shared library.
 #[test]
 fn exceptions_go_through_code_however_the_unwinder_is_linked() {
-    for options in
-        [&[][..], &["-static-libgcc"], &["-static-libgcc", "-static-libstdc++"], &["-static"]]
-    {
-        let program = compile("tests/cpp/exceptions.cpp", Link::Static, options);
-        passes("tests/cpp/exceptions.cpp", &mut Command::new(program));
+    let source = "tests/cpp/exceptions.cpp";
+    for (link, options) in [
+        (Link::Shared, &[][..]),
+        (Link::Static, &[]),
+        (Link::Static, &["-static-libgcc"]),
+        (Link::Static, &["-static-libgcc", "-static-libstdc++"]),
+        (Link::Static, &["-static"]),
+    ] {
+        passes(source, &mut Command::new(compile(source, link, options)));
     }
-    passes_linked("tests/cpp/exceptions.cpp", Link::Shared);
 }
 
 /// Whatever is written, nothing of it is taken for lost at the end.
