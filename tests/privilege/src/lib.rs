@@ -4,14 +4,14 @@
 //! A test that cannot run reports its name, and returns:
 //!
 //! ```
-//! use test_privilege::{Privilege, have};
+//! use test_privilege::needs;
 //!
 //! # fn test() {
-//! if !have(&[Privilege::Mounts]) {
-//!     return;
-//! }
+//! needs!(Mounts, OtherUsers);
 //! # }
 //! ```
+//!
+//! [`have`] asks the same for a part of a test.
 //!
 //! It prints `skipped: needs …`, past the test harness, and adds the line to the file that `JITSCRIBE_SKIPPED` names:
 //! `scripts/test.sh` prints that file at its end. Where `JITSCRIBE_NO_SKIP` is set, the test fails instead.
@@ -210,6 +210,16 @@ fn try_it(command: &mut Command) -> Option<String> {
         Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         Err(error) => Some(format!("{:?}: {error}", command.get_program())),
     }
+}
+
+/// Returns from the test unless it has each [`Privilege`] that is named.
+#[macro_export]
+macro_rules! needs {
+    ($($need:ident),+) => {
+        if !$crate::have(&[$($crate::Privilege::$need),+]) {
+            return;
+        }
+    };
 }
 
 /// Whether the test that calls this has all that it needs. Otherwise this is reported, and the test must return.
