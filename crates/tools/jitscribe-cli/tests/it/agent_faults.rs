@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-use crate::common::agent::{Agent, free_address, metric};
-use crate::common::announcer::{Announcer, program, started};
-use crate::common::{Bench, Done, children, contained, finish, only_child, wait_until};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::common::agent::{Agent, free_address, function, metric};
+use crate::common::announcer::{Announcer, program, started, started_with};
+use crate::common::{Bench, children, contained, finish, only_child, signal, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use test_privilege::{Privilege, have};
 
@@ -28,8 +28,8 @@ fn is_alone(name: &str) -> bool {
         let mut alone = contained();
         alone.arg(program().get_program());
         alone.args(["--exact", name, "--nocapture"]).env("ALONE", "1");
-        let Done { code, stdout, stderr } = finish(alone);
-        assert!(code == 0 && stdout.contains("1 passed"), "{stdout}{stderr}");
+        let passed = finish(&mut alone).ok().stdout;
+        assert!(passed.contains("1 passed"), "{passed}");
     }
     false
 }
@@ -101,44 +101,44 @@ fn an_agent_may_be_killed_at_any_moment() {
     let bench = Bench::new();
     let mut process = started();
     for number in 1..=20_u64 {
-        process.tell(&format!("load {} 16 code-{number}", number << 12));
+        process.load(number << 12, 16, &format!("code-{number}"));
     }
     process.tell("free 3");
-    process.tell("load 16384 16 other");
+    process.load(16384, 16, "other");
     let pid = process.pid();
-    let addresses: Vec<Value> = (1..=21_u64)
-        .flat_map(|number| {
-            let now = json!({"pid": pid, "address": (number << 12) + 9});
-            let before = json!({"pid": pid, "address": (number << 12) + 9, "time": 1});
-            [now, before]
-        })
-        .collect();
+    let now_and_before = |number: u64| {
+        let address = (number << 12) + 9;
+        [
+            json!({"pid": pid, "address": address}),
+            json!({"pid": pid, "address": address, "time": 1}),
+        ]
+    };
+    let addresses: Vec<Value> = (1..=21).flat_map(now_and_before).collect();
     let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
-    let agent = Agent::start(&bench, &[]);
+    let agent = Agent::start(&bench, "");
     agent.wait_for(pid);
     let expected = agent.ask(&request);
-    let name = |at: usize| &expected["resolved"][at]["code"]["frames"][0]["function"];
+    let name = |at: usize| function(&expected["resolved"][at]);
     assert_eq!([name(0), name(6), name(7)], ["code-1", "other", "code-4"], "{expected}");
     assert_eq!(expected["resolved"][40], json!({"unknown": "code"}), "{expected}");
     let socket = agent.socket.clone();
     let client = Client::start(&socket, &request, &expected);
     let mut helpers = BTreeSet::new();
     let mut kill = |mut agent: Agent| {
-        let its_pid = Pid::from_raw(agent.running.pid() as i32).expect("a process");
         // So that it starts no helper between this look and its end.
-        kill_process(its_pid, Signal::STOP).expect("it runs");
-        helpers.extend(children(agent.running.pid()));
-        kill_process(its_pid, Signal::KILL).expect("it runs");
+        signal(agent.pid(), Signal::STOP);
+        helpers.extend(children(agent.pid()));
+        signal(agent.pid(), Signal::KILL);
         assert_eq!(agent.running.code(), 128 + 9, "{}", agent.said());
     };
     kill(agent);
     for life in 0..24_u64 {
-        let agent = Agent::spawn(&bench, &[]);
+        let agent = Agent::spawn(&bench, "");
         // Before it listens, before it has a helper, while it examines, while it answers.
         sleep(Duration::from_millis(life * life));
         kill(agent);
     }
-    let mut agent = Agent::start(&bench, &[]);
+    let mut agent = Agent::start(&bench, "");
     wait_until("the same answer again", || agent.ask(&request) == expected);
     assert!(client.finish() > 0);
     assert!(helpers.len() > 1, "{helpers:?}");
@@ -154,17 +154,15 @@ fn a_process_that_lies_misleads_nobody_about_others() {
     }
     let bench = Bench::new();
     let address = free_address();
-    let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
+    let options = format!("--keep-ended 0 --interval 0.05 --metrics {address}");
     let mut agent = Agent::start(&bench, &options);
-    let (mut honest, mut liar) = (started(), started());
-    honest.tell("load 4096 16 honest");
+    let (mut honest, mut liar) = (started_with("honest"), started());
     for number in 1..=200_u64 {
-        liar.tell(&format!("load {} 16 lie-{number}", number << 12));
+        liar.load(number << 12, 16, &format!("lie-{number}"));
     }
     let expected = agent.code_at(honest.pid(), 4096);
-    assert_eq!(expected["code"]["frames"][0]["function"], "honest");
-    let before = agent.code_at(liar.pid(), 4096);
-    assert_eq!(before["code"]["frames"][0]["function"], "lie-1");
+    assert_eq!(function(&expected), "honest");
+    assert_eq!(agent.function_at(liar.pid(), 4096), "lie-1");
     let (honest_pid, liar_pid) = (honest.pid(), liar.pid());
     let ask = || {
         let of_liar = (0..=256_u64).map(|number| json!({"pid": liar_pid, "address": number << 12}));
@@ -184,10 +182,9 @@ fn a_process_that_lies_misleads_nobody_about_others() {
         ask();
     }
     // Codes that are announced while the log is damaged are known, and so are processes that start then.
-    honest.tell("load 8192 16 more");
+    honest.load(8192, 16, "more");
     assert_eq!(agent.function_at(honest.pid(), 8192), "more");
-    let mut new = started();
-    new.tell("load 4096 16 new");
+    let new = started_with("new");
     assert_eq!(agent.function_at(new.pid(), 4096), "new");
     drop(liar);
     wait_until("the liar is forgotten", || agent.processes().len() == 2);
@@ -208,11 +205,10 @@ fn five_hundred_processes_leave_nothing() {
     }
     let bench = Bench::new();
     let address = free_address();
-    let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
+    let options = format!("--keep-ended 0 --interval 0.05 --metrics {address}");
     let agent = Agent::start(&bench, &options);
     // One that stays, so that the agent has everything that it ever opens for itself.
-    let mut stays = started();
-    stays.tell("load 4096 16 stays");
+    let stays = started_with("stays");
     agent.wait_for(stays.pid());
     let table = || {
         let names = ["processes", "ended_processes", "codes", "code_bytes", "left_out_processes"];
@@ -222,10 +218,7 @@ fn five_hundred_processes_leave_nothing() {
     assert_eq!(base[..3], [1.0, 0.0, 1.0]);
     let mut fewest = (f64::MAX, usize::MAX);
     for _ in 0..10 {
-        let mut all: Vec<Announcer> = (0..10).map(|_| started()).collect();
-        for process in &mut all {
-            process.tell("load 4096 16 goes");
-        }
+        let all: Vec<Announcer> = (0..10).map(|_| started_with("goes")).collect();
         for process in &all {
             assert_eq!(agent.function_at(process.pid(), 4096), "goes");
         }
@@ -239,7 +232,7 @@ fn five_hundred_processes_leave_nothing() {
         let mut now = fewest;
         wait_until("no more descriptors than before", || {
             now.0 = metric(&address, "process_open_fds");
-            now.1 = descriptors_of_helper(agent.running.pid());
+            now.1 = descriptors_of_helper(agent.pid());
             now.0 <= fewest.0 && now.1 <= fewest.1
         });
         fewest = now;
@@ -253,17 +246,15 @@ fn five_hundred_processes_leave_nothing() {
 fn a_helper_that_does_not_run_is_noticed() {
     let bench = Bench::new();
     let address = free_address();
-    let agent = Agent::start(&bench, &["--metrics", &address]);
-    let mut before = started();
-    before.tell("load 4096 16 before");
+    let agent = Agent::start(&bench, &format!("--metrics {address}"));
+    let before = started_with("before");
     agent.wait_for(before.pid());
-    let helper = Pid::from_raw(only_child(agent.running.pid()) as i32).expect("a process");
-    kill_process(helper, Signal::STOP).expect("it runs");
-    let mut new = started();
-    new.tell("load 4096 16 new");
+    let helper = only_child(agent.pid());
+    signal(helper, Signal::STOP);
+    let new = started_with("new");
     let age = || metric(&address, "jitscribe_agent_look_age_seconds");
     wait_until("the age grows", || age() >= 1.0);
-    kill_process(helper, Signal::CONT).expect("it is there");
+    signal(helper, Signal::CONT);
     assert_eq!(agent.function_at(new.pid(), 4096), "new");
     wait_until("all are examined", || age() == 0.0);
 }

@@ -1,19 +1,18 @@
 //! `jitscribe agent` of processes that write perf maps and jitdumps: node, processes in containers, and processes that lie.
 
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::agent::Agent;
+use crate::common::agent::{Agent, function};
 use crate::common::{
     Bench, Removed, Running, contained, expect_tool, only_child, removed_map, wait_until,
 };
 use jitdump::{CodeEvent, Dump};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
 /// How long something may take that takes a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -32,9 +31,7 @@ const SPIN: &str = "
 fn node(bench: &Bench, option: &str) -> Running {
     expect_tool("node");
     bench.write("spin.js", SPIN);
-    let mut node = bench.command("node");
-    node.args([option, "spin.js"]).stdout(Stdio::piped());
-    let mut node = Running::start(node);
+    let mut node = Running::start(&mut bench.command(&["node", option, "spin.js"]));
     node.wait_for_line("running");
     node
 }
@@ -47,7 +44,7 @@ fn wait_for_source(agent: &Agent, pid: u32, kind: &str) -> Value {
     let mut found = None;
     wait_until(&format!("a {kind} of {pid}"), || {
         // A process that is not known is examined because it is asked for.
-        agent.resolve(&[json!({"pid": pid, "address": 1})]);
+        agent.look(pid, 1);
         let mut known = agent.processes().into_iter();
         found = known.find(|process| process["pid"] == pid && has_source(process));
         found.is_some()
@@ -81,7 +78,7 @@ fn expect_answers_of_map(agent: &Agent, pid: u32, map: &Path) {
             compared += 1;
             let code = &answer["code"];
             let expected = json!([String::from_utf8_lossy(entry.name), entry.address, entry.size]);
-            let found = json!([code["frames"][0]["function"], code["address"], code["size"]]);
+            let found = json!([function(answer), code["address"], code["size"]]);
             if found != expected {
                 differing.push((found, expected));
             }
@@ -104,30 +101,29 @@ fn expect_answers_of_map(agent: &Agent, pid: u32, map: &Path) {
 #[test]
 fn the_map_of_node() {
     let bench = Bench::new();
-    let agent = Agent::start(&bench, &[]);
+    let agent = Agent::start(&bench, "");
     let node = node(&bench, "--perf-basic-prof");
     let map = removed_map(node.pid());
     wait_for_source(&agent, node.pid(), "perf-map");
     expect_answers_of_map(&agent, node.pid(), &map.0);
     // By the command, and once.
-    let done = bench.ask(&["agent", "--once"]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    let listed = bench.ask("agent --once").ok().stdout;
     let pid = format!("\"pid\":{},", node.pid());
-    let line = done.stdout.lines().find(|line| line.contains(&pid)).expect("the process");
+    let line = listed.lines().find(|line| line.contains(&pid)).expect("the process");
     assert!(line.contains("\"kind\":\"perf-map\""), "{line}");
     // What was known is known when it has ended.
     let text = fs::read(&map.0).expect("the map");
     let first = perf_map::entries(&text).flatten().next().expect("a line");
     let pid = node.pid();
     drop(node);
-    let answer = agent.resolve(&[json!({"pid": pid, "address": first.address})]).remove(0);
-    assert!(answer["code"]["frames"][0]["function"].is_string(), "{answer}");
+    let answer = agent.look(pid, first.address);
+    assert!(function(&answer).is_string(), "{answer}");
 }
 
 #[test]
 fn the_dump_of_node() {
     let bench = Bench::new();
-    let agent = Agent::start(&bench, &[]);
+    let agent = Agent::start(&bench, "");
     let node = node(&bench, "--perf-prof");
     let pid = node.pid();
     wait_for_source(&agent, pid, "jitdump");
@@ -156,7 +152,6 @@ fn the_dump_of_node() {
         let answers = agent.resolve(&addresses.collect::<Vec<_>>());
         let (mut with_lines, mut differing) = (0, Vec::new());
         for ((load, line, address), answer) in asked.iter().zip(&answers) {
-            let code = &answer["code"];
             let same_time = loads.iter().filter(|other| {
                 other.timestamp == load.timestamp && (other.address..other.end()).contains(address)
             });
@@ -167,23 +162,16 @@ fn the_dump_of_node() {
                 .iter()
                 .filter(|other| other.name == load.name && other.offset <= load.offset)
                 .count();
-            let expected = json!([
-                String::from_utf8_lossy(load.name),
-                load.address,
-                load.size,
-                load.timestamp,
-                generation,
-                line.map(|line| line.line),
-            ]);
+            let name = String::from_utf8_lossy(load.name);
+            let number = line.map(|line| line.line);
+            let expected =
+                json!([name, load.address, load.size, load.timestamp, generation, number]);
+            let code = &answer["code"];
             let frame = &code["frames"][0];
-            let found = json!([
-                frame["function"],
-                code["address"],
-                code["size"],
-                code["loaded"],
-                code["generation"],
-                line.map(|_| &frame["line"]),
-            ]);
+            let number = line.map(|_| &frame["line"]);
+            let found = ["address", "size", "loaded", "generation"].map(|key| &code[key]);
+            let [address, size, loaded, generation] = found;
+            let found = json!([frame["function"], address, size, loaded, generation, number]);
             if found != expected {
                 differing.push((found, expected));
             } else if line.is_some() {
@@ -207,20 +195,14 @@ fn the_dump_of_node() {
 
 #[test]
 fn the_map_of_a_container_under_its_inner_id() {
-    if !have(&[Privilege::Processes]) {
-        return;
-    }
+    needs!(Processes);
     expect_tool("node");
     let bench = Bench::new();
-    let agent = Agent::start(&bench, &[]);
+    let agent = Agent::start(&bench, "");
     bench.write("spin.js", SPIN);
     let script =
         "mount -t tmpfs none /tmp; cp ./spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js";
-    let container = contained();
-    let mut command = bench.command(container.get_program().to_str().expect("UTF-8"));
-    command.args(container.get_args());
-    command.args(["sh", "-e", "-c", script]).stdout(Stdio::piped());
-    let mut command = Running::start(command);
+    let mut command = Running::start(&mut bench.by(&contained(), &["sh", "-e", "-c", script]));
     command.wait_for_line("running");
     let pid = only_child(command.pid());
     // Of a process outside that had this id before.
@@ -229,8 +211,7 @@ fn the_map_of_a_container_under_its_inner_id() {
     assert_eq!(wait_for_source(&agent, pid, "perf-map")["inner_pid"], 1);
     let map = PathBuf::from(format!("/proc/{pid}/root/tmp/perf-1.map"));
     expect_answers_of_map(&agent, pid, &map);
-    let stale = agent.resolve(&[json!({"pid": pid, "address": 0x1000})]).remove(0);
-    assert_ne!(stale["code"]["frames"][0]["function"], "stale");
+    assert_ne!(function(&agent.look(pid, 0x1000)), "stale");
 }
 
 /// A process with executable memory, as a runtime has it. It runs each line that it gets as a statement of Python, and answers it.
@@ -254,17 +235,11 @@ while True:
     time.sleep(0.01)
 ";
         let folder = bench.path("");
-        let mut command = match user {
-            Some(user) => {
-                let mut other = bench.command("setpriv");
-                other.args(["--reuid", user, "--regid", user, "--clear-groups"]);
-                other.arg("/usr/bin/python3");
-                other
-            }
-            None => bench.command("/usr/bin/python3"),
-        };
-        command.args(["-c", script]).arg(&folder).stdout(Stdio::piped());
-        let mut running = Running::start(command);
+        let setpriv =
+            user.map(|user| ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]);
+        let python = ["/usr/bin/python3", "-c", script];
+        let words = [setpriv.as_ref().map_or(&[][..], |words| words), &python].concat();
+        let mut running = Running::start(bench.command(&words).arg(&folder));
         running.wait_for_line("running");
         // Some earlier process with this id may have left one.
         drop(removed_map(running.pid()));
@@ -294,27 +269,26 @@ while True:
     }
 }
 
-/// The process stays unknown for a second.
-fn expect_unknown(agent: &Agent, pid: u32, address: u64) {
+/// The map of a process, with code at 0x1000, is not read: the process stays unknown for a second after that of another one was read.
+fn expect_unread(bench: &Bench, agent: &Agent, pid: u32) {
+    let mut control = Liar::start(bench, None);
+    let _map = control.write_map("1000 10 control");
+    wait_for_name(agent, control.pid(), 0x1000, "control");
     for _ in 0..10 {
-        let answer = agent.resolve(&[json!({"pid": pid, "address": address})]);
-        assert_eq!(answer, [json!({"unknown": "process"})]);
+        assert_eq!(agent.look(pid, 0x1000), json!({"unknown": "process"}));
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
 /// Waits until an address of a process has this name.
 fn wait_for_name(agent: &Agent, pid: u32, address: u64, name: &str) {
-    wait_until(name, || {
-        let answer = agent.resolve(&[json!({"pid": pid, "address": address})]).remove(0);
-        answer["code"]["frames"][0]["function"] == name
-    });
+    wait_until(name, || function(&agent.look(pid, address)) == name);
 }
 
 #[test]
 fn files_that_are_replaced_truncated_and_written_again() {
     let bench = Bench::new();
-    let agent = Agent::start(&bench, &[]);
+    let agent = Agent::start(&bench, "");
     let mut process = Liar::start(&bench, None);
     let pid = process.pid();
     let _map = process.write_map("1000 10 first");
@@ -328,8 +302,9 @@ fn files_that_are_replaced_truncated_and_written_again() {
     wait_for_name(&agent, pid, 0x4000, "more");
     process.tell("g = open(path + '.new', 'w'); g.write('4000 10 replaced\\n'); g.close(); os.rename(path + '.new', path)");
     wait_for_name(&agent, pid, 0x4000, "replaced");
-    let answers = [0x1000, 0x2000, 0x3000].map(|address| json!({"pid": pid, "address": address}));
-    assert_eq!(agent.resolve(&answers), vec![json!({"unknown": "code"}); 3]);
+    for address in [0x1000, 0x2000, 0x3000] {
+        assert_eq!(agent.look(pid, address), json!({"unknown": "code"}));
+    }
     // A file that is gone is not forgotten: what it had is still true.
     process.tell("os.unlink(path)");
     wait_for_name(&agent, pid, 0x4000, "replaced");
@@ -338,7 +313,7 @@ fn files_that_are_replaced_truncated_and_written_again() {
 #[test]
 fn processes_that_lie_keep_no_other_from_being_answered() {
     let bench = Bench::new();
-    let agent = Agent::start(&bench, &["--interval", "0.2"]);
+    let agent = Agent::start(&bench, "--interval 0.2");
     let mut honest = Liar::start(&bench, None);
     let _map = honest.write_map("1000 10 honest");
     wait_for_name(&agent, honest.pid(), 0x1000, "honest");
@@ -355,13 +330,12 @@ fn processes_that_lie_keep_no_other_from_being_answered() {
     mknodat(CWD, &maps[1].0, FileType::Fifo, Mode::from_raw_mode(0o644), 0).expect("a FIFO");
     bench.write("other.map", "1000 10 through a link\n");
     symlink(bench.path("other.map"), &maps[2].0).expect("a link");
-    // Truncated and written again all the time: here, by somebody else.
+    // Truncated and written again all the time: here, by another process.
     let stop = bench.path("stop");
     let script =
         "while [ ! -e \"$1\" ]; do seq -f '%.0f000 10 x' 1 5000 > \"$2\"; : > \"$2\"; done";
-    let mut shell = bench.command("sh");
-    shell.args(["-c", script, "sh"]).arg(&stop).arg(&maps[3].0);
-    let shell = Running::start(shell);
+    let mut shell = bench.command(&["sh", "-c", script, "sh"]);
+    let shell = Running::start(shell.arg(&stop).arg(&maps[3].0));
     // A dump of garbage, and one whose record never ends; holes of a terabyte.
     liars[4].tell(
         "import struct, random
@@ -389,7 +363,7 @@ marker = mmap.mmap(f.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ
         let asked: Vec<Value> =
             asked.chain([json!({"pid": honest.pid(), "address": 0x1000})]).collect();
         let answers = agent.resolve(&asked);
-        assert_eq!(answers[6]["code"]["frames"][0]["function"], "honest");
+        assert_eq!(function(&answers[6]), "honest");
         for (at, name) in [(1, "FIFO"), (2, "link")] {
             assert!(answers[at]["code"].is_null(), "{name}: {}", answers[at]);
         }
@@ -398,8 +372,7 @@ marker = mmap.mmap(f.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ
     fs::write(&stop, "").expect("written");
     drop(shell);
     // What they claim takes no memory.
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.running.pid()));
-    let status = status.expect("it runs");
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).expect("it runs");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
     assert!(peak < 200 << 10, "{peak} kB");
@@ -407,16 +380,10 @@ marker = mmap.mmap(f.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ
 
 #[test]
 fn a_map_is_read_with_the_rights_of_the_process_and_believed_of_its_user() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let bench = Bench::new();
-    let mode = |path: &Path, mode| {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        fs::set_permissions(path, mode).expect("set");
-    };
-    mode(&bench.path(""), 0o777);
-    let agent = Agent::start(&bench, &[]);
+    fs::set_permissions(bench.path(""), PermissionsExt::from_mode(0o777)).expect("set");
+    let agent = Agent::start(&bench, "");
     let mut theirs = Liar::start(&bench, Some("65534"));
     theirs.tell("os.umask(0o077)");
     let _map = theirs.write_map("1000 10 own");
@@ -425,10 +392,7 @@ fn a_map_is_read_with_the_rights_of_the_process_and_believed_of_its_user() {
     let mut process = Liar::start(&bench, None);
     let _map = removed_map(process.pid());
     process.tell("f = open(path, 'w'); f.write('1000 10 forged\\n'); f.flush(); os.chown(path, 65534, 65534)");
-    let mut control = Liar::start(&bench, None);
-    let _other = control.write_map("1000 10 control");
-    wait_for_name(&agent, control.pid(), 0x1000, "control");
-    expect_unknown(&agent, process.pid(), 0x1000);
+    expect_unread(&bench, &agent, process.pid());
     // It is the owner that counts.
     process.tell("os.chown(path, 0, 0)");
     wait_for_name(&agent, process.pid(), 0x1000, "forged");
@@ -437,16 +401,13 @@ fn a_map_is_read_with_the_rights_of_the_process_and_believed_of_its_user() {
 #[test]
 fn a_map_of_an_earlier_process_is_not_read() {
     let bench = Bench::new();
-    let agent = Agent::start(&bench, &[]);
+    let agent = Agent::start(&bench, "");
     let mut process = Liar::start(&bench, None);
     let _map = removed_map(process.pid());
     process.tell(
         "f = open(path, 'w'); f.write('1000 10 stale\\n'); f.flush(); os.utime(path, (1000, 1000))",
     );
-    let mut control = Liar::start(&bench, None);
-    let _other = control.write_map("1000 10 control");
-    wait_for_name(&agent, control.pid(), 0x1000, "control");
-    expect_unknown(&agent, process.pid(), 0x1000);
+    expect_unread(&bench, &agent, process.pid());
     // Appended to by this process, it is its own.
     process.tell("f.write('2000 10 new\\n'); f.flush()");
     wait_for_name(&agent, process.pid(), 0x2000, "new");

@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::agent::{Agent, free_address, metric};
+use crate::common::agent::{Agent, free_address, function, metric};
 use crate::common::announcer::{bytes, started_with_bytes};
 use crate::common::images::{Image, code_at, image};
-use crate::common::{Bench, expect_tool, files, finish};
+use crate::common::{Bench, JITSCRIBE, expect_tool, files, finish, interrupt};
 use serde_json::json;
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::{needs, unshare};
 
 /// A folder of images that the agent creates. Root's agent, which becomes another user, must be let in.
 fn folder(bench: &Bench) -> PathBuf {
@@ -27,44 +27,33 @@ fn options<'a>(folder: &'a Path, limit: &'a str) -> [&'a str; 4] {
 
 /// Fails if a tool has something to say about an image.
 fn expect_valid(path: &Path) {
-    if !have(&[Privilege::Elflint]) {
-        return;
-    }
-    let mut lint = Command::new("eu-elflint");
-    lint.arg("--gnu-ld").arg(path);
-    let done = finish(lint);
+    needs!(Elflint);
+    let done = finish(Command::new("eu-elflint").arg("--gnu-ld").arg(path));
     assert_eq!(done.stdout, "No errors\n", "{path:?}");
 }
 
 #[test]
 fn a_folder_that_cannot_be_used_is_refused() {
-    let bench = Bench::new();
+    let bench = Bench::with("file", "");
     let folder = folder(&bench);
-    let refusal = |words: &[&str]| {
+    let refused = |words: &[&str]| {
         let refused = bench.ask(&[&["agent", "--socket", "other.sock"], words].concat());
         assert_ne!(refused.code, 0);
-        refused.stderr
+        refused
     };
-    let said = refusal(&options(&folder, "0"));
-    assert!(said.contains("--images-limit takes"), "{said}");
+    refused(&options(&folder, "0")).says("--images-limit takes");
     // One agent writes there.
     let agent = Agent::start(&bench, &options(&folder, "16"));
     agent.processes();
-    let said = refusal(&options(&folder, "16"));
-    assert!(said.contains("another agent keeps images in"), "{said}");
+    refused(&options(&folder, "16")).says("another agent keeps images in");
     drop(agent);
     // A file is no folder.
-    fs::write(bench.path("file"), "").expect("written");
-    let said = refusal(&options(&bench.path("file"), "16"));
-    assert!(said.contains("file"), "{said}");
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    refused(&options(&bench.path("file"), "16")).says("file");
+    needs!(OtherUsers);
     // What was there before keeps its owner: who starts the agent must give it away.
     let own = bench.path("own");
     fs::create_dir_all(own.join(".build-id")).expect("folders");
-    let said = refusal(&options(&own, "16"));
-    assert!(said.contains("runs as user 65534") && said.contains("chown -R 65534"), "{said}");
+    refused(&options(&own, "16")).says("runs as user 65534").says("chown -R 65534");
 }
 
 /// With tools of the second tier (`scripts/test.sh --live`).
@@ -76,8 +65,8 @@ mod live {
         let bench = Bench::new();
         let folder = folder(&bench);
         let mut process = started_with_bytes();
-        process.tell("load 28672 64 first");
-        process.tell("load 32784 64 second");
+        process.load(28672, 64, "first");
+        process.load(32784, 64, "second");
         let mut known = Vec::new();
         for _ in 0..2 {
             let mut agent = Agent::start(&bench, &options(&folder, "16"));
@@ -93,15 +82,15 @@ mod live {
             // Only what was asked for, the same after a restart.
             known.push([first, second]);
             assert_eq!(files(&folder).len(), 2);
-            crate::common::interrupt(agent.running.pid());
+            interrupt(agent.pid());
             assert_eq!(agent.running.code(), 0);
         }
         assert_eq!(known[0], known[1]);
         // As the command shows it.
         let agent = Agent::start(&bench, &options(&folder, "16"));
         agent.wait_for(process.pid());
-        let pid = process.pid().to_string();
-        let shown = bench.ask(&["agent", "ask", &pid, "0x7002", "--socket", "agent.sock"]).stdout;
+        let words = format!("agent ask {} 0x7002 --socket agent.sock", process.pid());
+        let shown = bench.ask(&words).stdout;
         let line = format!("    image {} has it at 0x1000", known[0][0].build_id);
         assert_eq!(shown.lines().nth(2), Some(&*line), "{shown}");
     }
@@ -147,7 +136,7 @@ mod live {
         };
         let mut last = None;
         for n in 1..400_u64 {
-            process.tell(&format!("load {} 3000 code {n}", n << 12));
+            process.load(n << 12, 3000, &format!("code {n}"));
             let image = image(&agent, process.pid(), n << 12);
             if n % 50 == 0 {
                 image.read(&folder);
@@ -182,7 +171,7 @@ mod live {
         let bench = Bench::new();
         let folder = folder(&bench);
         let mut process = started_with_bytes();
-        process.tell("load 4096 64 code");
+        process.load(4096, 64, "code");
         let by_id = folder.join(".build-id");
         let part = by_id.join("jitscribe-image.part");
         // It creates the folder before it answers.
@@ -191,11 +180,9 @@ mod live {
         for call in
             ["pwrite64:signal=KILL:when=1", "pwrite64:signal=KILL:when=2", "renameat2:signal=KILL"]
         {
-            let mut command = bench.command("strace");
-            command.args(["-f", "-o", "/dev/null", "-e", &format!("inject={call}")]);
+            let mut command = bench.command(&format!("strace -f -o /dev/null -e inject={call}"));
             command.arg("-P").arg(&part).arg("-P").arg(&by_id);
-            command.arg(env!("CARGO_BIN_EXE_jitscribe")).args(["agent", "-q"]);
-            command.args(options(&folder, "16"));
+            command.args([JITSCRIBE, "agent", "-q"]).args(options(&folder, "16"));
             let mut agent = Agent::by(&bench, command);
             agent.wait_for(process.pid());
             // It may be killed before it has answered.
@@ -218,9 +205,7 @@ mod live {
 
     #[test]
     fn a_full_disk_stops_images_and_nothing_else() {
-        if !have(&[Privilege::Mounts]) {
-            return;
-        }
+        needs!(Mounts);
         expect_tool("unshare");
         let bench = Bench::new();
         let disk = folder(&bench);
@@ -230,15 +215,12 @@ mod live {
         // Of the tmpfs there is nothing outside of the namespace.
         let script = "mount -t tmpfs -o size=256k,mode=0755 none \"$0\" && exec \"$@\"";
         command.args(["--mount", "sh", "-c", script]).arg(&disk);
-        command
-            .arg(env!("CARGO_BIN_EXE_jitscribe"))
-            .args(["agent", "-q"])
-            .args(options(&disk, "64"));
+        command.args([JITSCRIBE, "agent", "-q"]).args(options(&disk, "64"));
         if !rustix::process::geteuid().is_root() {
             command.args(["--run-as", "0"]);
         }
         let agent = Agent::by(&bench, command);
-        let root = PathBuf::from(format!("/proc/{}/root", agent.running.pid()));
+        let root = PathBuf::from(format!("/proc/{}/root", agent.pid()));
         let inside = root.join(disk.strip_prefix("/").expect("an absolute path"));
         let mut images: Vec<Image> = Vec::new();
         let mut without = 0;
@@ -246,9 +228,9 @@ mod live {
         // Until images stop, and a while longer.
         while without < 20 {
             n += 1;
-            process.tell(&format!("load {} 3000 code {n}", n << 12));
+            process.load(n << 12, 3000, &format!("code {n}"));
             let answer = code_at(&agent, process.pid(), n << 12);
-            assert_eq!(answer["code"]["frames"][0]["function"], format!("code {n}"));
+            assert_eq!(*function(&answer), format!("code {n}"));
             match Image::of(&answer) {
                 Some(image) => {
                     let path = image.path(&inside);

@@ -1,41 +1,34 @@
 //! `jitscribe record` of processes in a container, with mounts and process ids of their own, that run when it ends or have ended.
 
 use std::fs;
-use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::{
     Bench, Done, Running, children, contained, expect_tool, only_child, removed_map,
 };
-use jitdump::{Endian, Writer, WriterConfig};
+use crate::inject::scene::Jit;
 use serde_json::Value;
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
 /// A process in mount and pid namespaces of its own, where it is process 1.
 struct Contained {
     /// Ended with all in it when dropped.
     _unshare: Running,
     /// What we call the process.
-    pid: String,
+    pid: u32,
 }
 
 impl Contained {
     /// Runs a script in the bench's folder, which says "running" when it does.
     fn start(bench: &Bench, script: &str) -> Self {
-        let container = contained();
-        let mut unshare = bench.command(container.get_program().to_str().expect("UTF-8"));
-        unshare.args(container.get_args());
-        unshare.args(["sh", "-e", "-c", script]).stdout(Stdio::piped());
-        let mut unshare = Running::start(unshare);
+        let mut unshare = Running::start(&mut bench.by(&contained(), &["sh", "-e", "-c", script]));
         unshare.wait_for_line("running");
-        let pid = only_child(unshare.pid()).to_string();
+        let pid = only_child(unshare.pid());
         Self { _unshare: unshare, pid }
     }
 
     fn record(&self, bench: &Bench) -> Done {
-        let done = bench.record(&["-F", "999", "-p", &self.pid, "--duration", "1"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        done
+        bench.record(&format!("-F 999 -p {} --duration 1", self.pid)).ok()
     }
 }
 
@@ -47,24 +40,18 @@ fn expect_shown(bench: &Bench, process: Contained, function: &str) {
     bench.expect_symbol("perf.data", function);
 }
 
-/// What it takes to record in a container.
-const CONTAINER: &[Privilege] = &[Privilege::Processes, Privilege::Perf];
-
 #[test]
 fn a_perf_map_in_a_folder_that_only_the_process_sees() {
-    if !have(CONTAINER) {
-        return;
-    }
+    needs!(Processes, Perf);
     let bench = with_program("node", "spin.js", SPIN_JS);
     let process = Contained::start(
         &bench,
         "mount -t tmpfs none /tmp; cp ./spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js",
     );
     // Of a process that had this number before.
-    let stale = removed_map(process.pid.parse().expect("a number"));
+    let stale = removed_map(process.pid);
     fs::write(&stale.0, b"1000 10 stale\n").expect("a file");
-    let done = process.record(&bench);
-    assert!(done.stderr.contains("build-id cache"), "{}", done.stderr);
+    process.record(&bench).says("build-id cache");
     expect_shown(&bench, process, "spin ");
 }
 
@@ -98,9 +85,7 @@ const SPIN_JAVA: &str = "public class Spin {
 /// A folder with the source of a program, for which there is a tool.
 fn with_program(tool: &str, name: &str, text: &str) -> Bench {
     expect_tool(tool);
-    let bench = Bench::new();
-    bench.write(name, text);
-    bench
+    Bench::with(name, text)
 }
 
 /// A recording that has ended.
@@ -147,13 +132,13 @@ fn wait_for_looks(record: u32) {
     let helper = children(record).into_iter().find(is_helper).expect("a helper");
     let workers = children(helper);
     let waits = || -> u64 {
-        let waits = workers.iter().filter_map(|pid| {
+        let of_worker = |pid: &u32| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let line =
-                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-            line?.trim().parse::<u64>().ok()
-        });
-        waits.sum()
+            let mut lines = status.lines();
+            let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+            count.trim().parse::<u64>().ok()
+        };
+        workers.iter().filter_map(of_worker).sum()
     };
     let before = waits();
     while waits() < before + 20 {
@@ -164,8 +149,7 @@ fn wait_for_looks(record: u32) {
 /// Records a command that ends before the recording does: in a container with a `/tmp` of its own, where it finds `file`, or without.
 fn record_to_its_end(bench: &Bench, file: &str, command: &str, in_container: bool) -> Recorded {
     _ = fs::remove_file(bench.path(GO));
-    let mut record = bench.jitscribe("record");
-    record.args(["--force", "--json", "-F", "999", "--"]).stdout(Stdio::piped());
+    let mut record = bench.jitscribe("record --force --json -F 999 --");
     let mut script = String::from("exec 9<.;");
     if in_container {
         let container = contained();
@@ -174,7 +158,7 @@ fn record_to_its_end(bench: &Bench, file: &str, command: &str, in_container: boo
             &format!("mount -t tmpfs none /tmp; mkdir /tmp/own; cp {file} /tmp/own; cd /tmp/own;");
     }
     record.args(["sh", "-e", "-c", &format!("{script} exec {command}")]);
-    let mut record = Running::start(record);
+    let mut record = Running::start(&mut record);
     record.wait_for_line("running");
     wait_for_looks(record.pid());
     bench.write(GO, "");
@@ -189,9 +173,7 @@ fn expect_named_as_outside(bench: &Bench, file: &str, command: &str, function: &
 
 #[test]
 fn the_files_of_a_container_that_has_ended() {
-    if !have(CONTAINER) {
-        return;
-    }
+    needs!(Processes, Perf);
     // A perf map, and a jitdump.
     for command in ["node --perf-basic-prof --no-perf-prof spin.js", "node --perf-prof spin.js"] {
         let bench = with_program("node", "spin.js", SPIN_JS);
@@ -202,17 +184,14 @@ fn the_files_of_a_container_that_has_ended() {
 /// Its root is held before perf begins.
 #[test]
 fn a_container_that_was_attached_to_and_has_ended() {
-    if !have(CONTAINER) {
-        return;
-    }
+    needs!(Processes, Perf);
     let bench = with_program("node", "spin.js", SPIN_JS);
     let process = Contained::start(
         &bench,
         "exec 9<.; mount -t tmpfs none /tmp; cp spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js",
     );
-    let mut record = bench.jitscribe("record");
-    record.args(["--json", "-F", "999", "-p", &process.pid]).stdout(Stdio::piped());
-    let record = Running::start(record);
+    let mut record = bench.jitscribe(&format!("record --json -F 999 -p {}", process.pid));
+    let record = Running::start(&mut record);
     while !bench.recording_has_begun() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -231,18 +210,18 @@ mod live {
     const PHP: &str = "php -dopcache.enable_cli=1 -dopcache.jit=function -dopcache.jit_debug=32 \
                        -dopcache.jit_buffer_size=16M -dopcache.file_update_protection=0 spin.php";
 
+    fn with_java() -> Bench {
+        let bench = with_program("javac", "Spin.java", SPIN_JAVA);
+        bench.run("javac Spin.java");
+        bench
+    }
+
     #[test]
     fn a_jitdump_in_a_folder_that_only_the_process_sees() {
-        if !have(CONTAINER) {
-            return;
-        }
+        needs!(Processes, Perf);
         let bench = with_program("php", "spin.php", SPIN_PHP);
         // What we see under the path that the process tells of is another's.
-        fs::create_dir(bench.path("private")).expect("a folder");
-        let config =
-            WriterConfig { endian: Endian::Little, machine: 62, pid: 1, timestamp: 1, flags: 0 };
-        let others = Writer::new(Vec::new(), &config).expect("a jitdump").into_sink();
-        fs::write(bench.path("private/jit-1.dump"), others).expect("a jitdump");
+        bench.write("private/jit-1.dump", Jit::new(1, 1).bytes());
         let process = Contained::start(
             &bench,
             &format!("mount -t tmpfs none private; cp spin.php private; cd private; exec {PHP}"),
@@ -253,25 +232,19 @@ mod live {
 
     #[test]
     fn java_is_asked_for_its_map_inside() {
-        if !have(CONTAINER) {
-            return;
-        }
-        let bench = with_program("javac", "Spin.java", SPIN_JAVA);
-        bench.run(&["javac", "Spin.java"]);
+        needs!(Processes, Perf);
+        let bench = with_java();
         let process = Contained::start(
             &bench,
             "mount -t tmpfs none /tmp; cp ./Spin.class /tmp; cd /tmp; exec java -cp . Spin",
         );
-        let done = process.record(&bench);
-        assert!(!done.stderr.contains("wrote no perf map"), "{}", done.stderr);
+        process.record(&bench).says_not("wrote no perf map");
         expect_shown(&bench, process, "Spin.spin");
     }
 
     #[test]
     fn php_in_a_container_that_has_ended() {
-        if !have(CONTAINER) {
-            return;
-        }
+        needs!(Processes, Perf);
         let bench = with_program("php", "spin.php", SPIN_PHP);
         // The folder with our settings is hidden too.
         expect_named_as_outside(&bench, "spin.php", PHP, "spin");
@@ -279,11 +252,8 @@ mod live {
 
     #[test]
     fn java_in_a_container_that_has_ended() {
-        if !have(CONTAINER) {
-            return;
-        }
-        let bench = with_program("javac", "Spin.java", SPIN_JAVA);
-        bench.run(&["javac", "Spin.java"]);
+        needs!(Processes, Perf);
+        let bench = with_java();
         expect_named_as_outside(&bench, "Spin.class", "java -cp . Spin", "Spin.spin");
     }
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Bench, Done, finish};
+use crate::common::{Bench, Done, JITSCRIBE, finish};
 use test_browser::Browser;
-use test_privilege::{Privilege, Refused, have, refusing};
+use test_privilege::{Refused, needs, refusing};
 
 /// The samples of each function, which `scripts/demo-recording.sh` counted without jitscribe.
 const EXPECTED: &str = include_str!("../../src/demo/shipped/expected.tsv");
@@ -31,8 +31,7 @@ fn summary(stderr: &str) -> Vec<(u64, &str)> {
 
 /// Checks that the recording was shown with exactly the functions and samples that are in it, and that all is in the folder `demo`.
 fn expect_shown(bench: &Bench, done: &Done) {
-    let Done { code, stdout, stderr } = done;
-    assert_eq!(*code, 0, "{stderr}");
+    let Done { code: 0, stdout, stderr, .. } = done else { panic!("{done:?}") };
     let expected = expected();
     let all: u64 = expected.iter().map(|(count, _)| count).sum();
     let functions: Vec<_> =
@@ -40,8 +39,8 @@ fn expect_shown(bench: &Bench, done: &Done) {
     let jitted: u64 = functions.iter().map(|(count, _)| count).sum();
     let line = format!("{all} samples, {jitted} of them (");
     assert!(stderr.lines().any(|shown| shown.starts_with(&line)), "no {line}: {stderr}");
-    assert!(stderr.contains("named: 0.0 % before, 100.0 % now"), "{stderr}");
-    assert!(stderr.contains(&format!("{jitted} of the named samples (100.0 %) have")), "{stderr}");
+    done.says("named: 0.0 % before, 100.0 % now");
+    done.says(&format!("{jitted} of the named samples (100.0 %) have"));
     assert_eq!(summary(stderr), functions[..10], "{stderr}");
 
     let sections: Vec<&str> = stdout.split("\n── ").collect();
@@ -60,72 +59,63 @@ fn expect_shown(bench: &Bench, done: &Done) {
     assert!(calls.contains(hottest), "{calls}");
 
     assert_eq!(bench.files(), ["demo"]);
-    let written = bench.path("demo/report.html").into_os_string().into_string().expect("UTF-8");
-    assert!(stderr.contains(&format!("written: {written} (")), "no {written}: {stderr}");
+    done.says(&format!("written: {} (", bench.name("demo/report.html")));
 }
 
 /// `jitscribe demo -o demo` with a search path on which nothing is.
 fn demo_alone(bench: &Bench) -> Command {
-    let mut command = bench.jitscribe("demo");
-    command.args(["-o", "demo"]).env("PATH", bench.path("none"));
+    let mut command = bench.jitscribe("demo -o demo");
+    command.env("PATH", bench.path("none"));
     command
 }
 
 /// The line that says what is in the way.
-fn obstacle(stderr: &str) -> &str {
-    let lines: Vec<&str> =
-        stderr.lines().filter(|line| line.contains("perf cannot record here: ")).collect();
-    let [line] = lines[..] else { panic!("not one line: {stderr}") };
+fn obstacle(done: &Done) -> &str {
+    let is_it = |line: &&str| line.contains("perf cannot record here: ");
+    let lines: Vec<&str> = done.stderr.lines().filter(is_it).collect();
+    let [line] = lines[..] else { panic!("not one line: {}", done.stderr) };
     line
 }
 
 #[test]
 fn without_perf_the_shipped_recording_is_shown() {
     let bench = Bench::new();
-    let done = finish(demo_alone(&bench));
-    assert!(obstacle(&done.stderr).contains("apt-get install linux-perf"), "{}", done.stderr);
+    let done = finish(&mut demo_alone(&bench));
+    assert!(obstacle(&done).contains("apt-get install linux-perf"), "{}", done.stderr);
     expect_shown(&bench, &done);
 
     // A second run would overwrite the first.
-    let again = finish(demo_alone(&bench));
-    assert_eq!(again.code, 1, "{}", again.stderr);
-    assert!(again.stderr.contains("use --force to replace it"), "{}", again.stderr);
-    let mut forced = demo_alone(&bench);
-    forced.arg("--force");
-    expect_shown(&bench, &finish(forced));
+    finish(&mut demo_alone(&bench)).ends(1).says("use --force to replace it");
+    expect_shown(&bench, &finish(demo_alone(&bench).arg("--force")));
 }
 
 /// Ubuntu's `perf` is a script that looks for the one of the running kernel.
 #[test]
 fn a_perf_that_does_not_run_is_said() {
-    let bench = Bench::new();
     let script = "#!/bin/sh\necho >&2\necho 'WARNING: perf not found for kernel 6.8' >&2\nexit 2\n";
-    fs::create_dir(bench.path("bin")).expect("a folder");
-    bench.write("bin/perf", script);
-    bench.run(&["chmod", "+x", "bin/perf"]);
-    let mut demo = demo_alone(&bench);
-    demo.env("PATH", bench.path("bin"));
-    let done = finish(demo);
-    let line = obstacle(&done.stderr);
+    let bench = Bench::with("bin/perf", script);
+    bench.run("chmod +x bin/perf");
+    let done = finish(demo_alone(&bench).env("PATH", bench.path("bin")));
+    let line = obstacle(&done);
     assert!(line.contains("(WARNING: perf not found for kernel 6.8)"), "{line}");
     fs::remove_dir_all(bench.path("bin")).expect("removed");
     expect_shown(&bench, &done);
 }
 
+/// Runs `jitscribe` where a filter refuses perf_event_open by this error.
+fn filtered(bench: &Bench, error: u16, words: &str) -> Done {
+    let words = [&[JITSCRIBE], &words.split(' ').collect::<Vec<_>>()[..]].concat();
+    finish(&mut bench.by(&refusing(Refused::PerfEventOpen, error), &words))
+}
+
 /// As in Docker: its filter answers EPERM, other runtimes' ENOSYS.
 #[test]
 fn under_a_seccomp_filter_it_says_what_docker_and_kubernetes_need() {
-    if !have(&[Privilege::Filters]) {
-        return;
-    }
+    needs!(Filters);
     for (error, name) in [(1, "EPERM"), (38, "ENOSYS")] {
         let bench = Bench::new();
-        let demo = bench.jitscribe("demo");
-        let mut filtered = refusing(Refused::PerfEventOpen, error);
-        filtered.arg(demo.get_program()).args(["demo", "-o", "demo"]);
-        filtered.current_dir(bench.path("."));
-        let done = finish(filtered);
-        let line = obstacle(&done.stderr);
+        let done = filtered(&bench, error, "demo -o demo");
+        let line = obstacle(&done);
         for part in [
             &format!("a seccomp filter forbids perf_event_open ({name})"),
             "in Docker, --cap-add PERFMON or --security-opt seccomp=unconfined",
@@ -136,20 +126,8 @@ fn under_a_seccomp_filter_it_says_what_docker_and_kubernetes_need() {
         }
         expect_shown(&bench, &done);
     }
-}
-
-/// `record` says the same.
-#[test]
-fn record_names_the_filter_as_well() {
-    if !have(&[Privilege::Filters]) {
-        return;
-    }
-    let bench = Bench::new();
-    let record = bench.jitscribe("record");
-    let mut filtered = refusing(Refused::PerfEventOpen, 1);
-    filtered.arg(record.get_program()).args(["record", "--", "true"]).current_dir(bench.path("."));
-    let done = finish(filtered);
-    assert_eq!(done.code, 1, "{}", done.stderr);
+    // `record` says the same.
+    let done = filtered(&Bench::new(), 1, "record -- true").ends(1);
     let said = done.stderr.lines().last().expect("a message");
     assert!(said.contains("perf recorded nothing") && said.contains("--cap-add PERFMON"), "{said}");
 }
@@ -161,10 +139,8 @@ mod live {
     #[test]
     fn it_is_shown_where_it_is_asked_for() {
         let bench = Bench::new();
-        let mut demo = demo_alone(&bench);
-        demo.arg("--shipped");
-        let done = finish(demo);
-        assert!(!done.stderr.contains("perf cannot record"), "{}", done.stderr);
+        let done = finish(demo_alone(&bench).arg("--shipped"));
+        done.says_not("perf cannot record");
         expect_shown(&bench, &done);
 
         // The page has the same functions. Calls that were inlined are functions of their own there, so that only some are comparable.

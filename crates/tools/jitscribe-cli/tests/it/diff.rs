@@ -1,10 +1,10 @@
 //! `jitscribe diff --html` on recordings of perf, and the page in Chromium.
 
 use std::collections::BTreeMap;
-use std::fs;
 
-use crate::common::{Bench, Done};
+use crate::common::Bench;
 use crate::inject::recording::Recording;
+use serde_json::json;
 use test_browser::{Browser, Seen};
 
 /// Two programs of one name, whose parts take different times.
@@ -18,45 +18,20 @@ for _ in range(30):
     sorting(SECOND)
 ";
 
-fn diff(bench: &Bench, words: &[&str]) -> Done {
-    bench.ask(&[&["diff"], words].concat())
-}
-
 fn record(bench: &Bench, name: &str, first: u32, second: u32) {
     let program = PROGRAM.replace("FIRST", &first.to_string());
-    bench.write("program.py", &program.replace("SECOND", &second.to_string()));
-    bench.run(&["perf", "record", "-q", "-g", "-o", name, "--", "python3", "program.py"]);
+    bench.write("program.py", program.replace("SECOND", &second.to_string()));
+    bench.run(&format!("perf record -q -g -o {name} -- python3 program.py"));
 }
 
 #[test]
 fn only_a_page_of_ours_is_replaced_without_force() {
-    let bench = Bench::new();
     let recording = Recording::new().comm(1, 1, "app", 1).sample(1, 0x1000, 2).file();
-    fs::write(bench.path("one.data"), recording).expect("a recording");
-    let words = ["--html", "-q", "one.data", "one.data"];
-    bench.write("diff.html", "<!DOCTYPE html>\nmine");
-    let refused = diff(&bench, &words);
-    assert_eq!(refused.code, 1, "{}", refused.stderr);
-    assert!(refused.stderr.contains("diff.html") && refused.stderr.contains("--force"));
-    assert_eq!(
-        fs::read_to_string(bench.path("diff.html")).expect("a file"),
-        "<!DOCTYPE html>\nmine"
-    );
-    let forced = diff(&bench, &["--html", "-q", "--force", "one.data", "one.data"]);
-    assert_eq!((forced.code, forced.stderr.as_str()), (0, ""));
-    assert_eq!(diff(&bench, &words).code, 0);
-    let printed = diff(&bench, &["--html", "-q", "-o", "-", "one.data", "one.data"]);
-    let written = fs::read_to_string(bench.path("diff.html")).expect("a page");
-    assert_eq!((printed.code, printed.stdout == written), (0, true));
+    let bench = Bench::with("one.data", recording);
+    bench.expect_replaced_by_force("diff.html", "diff --html -q one.data one.data");
     // Options that say nothing to a page are refused.
-    for words in [
-        &["--html", "--json"][..],
-        &["-o", "other.html"],
-        &["--open"],
-        &["--html", "--open", "-o", "-"],
-    ] {
-        let words = [words, &["one.data", "one.data"]].concat();
-        assert_eq!(diff(&bench, &words).code, 2, "{words:?}");
+    for options in ["--html --json", "-o other.html", "--open", "--html --open -o -"] {
+        bench.ask(&format!("diff {options} one.data one.data")).ends(2);
     }
     assert!(!bench.path("other.html").exists());
 }
@@ -70,26 +45,19 @@ mod live {
         let bench = Bench::new();
         record(&bench, "before.data", 20_000, 40_000);
         record(&bench, "after.data", 60_000, 40_000);
-        let done = diff(&bench, &["--html", "before.data", "after.data"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        assert!(
-            done.stdout.is_empty() && done.stderr.contains("written: diff.html"),
-            "{}",
-            done.stderr
-        );
-        let counts = ["before.data", "after.data"].map(|name| bench.samples(name));
-        for (name, count) in ["before.data", "after.data"].into_iter().zip(counts) {
-            let text = format!("{name} ({count} samples)");
-            assert!(done.stderr.contains(&text), "{text}: {}", done.stderr);
-        }
+        let done = bench.ask("diff --html before.data after.data").ok();
+        assert_eq!(done.stdout, "");
+        done.says("written: diff.html");
+        let counts = ["before.data", "after.data"].map(|name| {
+            let count = bench.samples(name);
+            done.says(&format!("{name} ({count} samples)"));
+            count
+        });
 
         // The page has the rows of the text.
         let mut browser = Browser::start();
-        for (words, fragment) in
-            [(&["--json"][..], ""), (&["--json", "--total"], "#compared=total")]
-        {
-            let printed = diff(&bench, &[words, &["before.data", "after.data"]].concat());
-            let printed: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
+        for (option, fragment) in [("", ""), ("--total", "#compared=total")] {
+            let printed = bench.ask(&format!("diff --json {option} before.data after.data")).json();
             let mut expected: Vec<(String, u64, u64, String)> = Vec::new();
             for row in printed["functions"].as_array().expect("rows") {
                 let text = |key: &str| row[key].as_str().expect("a text").to_owned();
@@ -116,14 +84,14 @@ mod live {
                 return [...node.parent.keys()].map((row) => [node.parent[row], node.own.before[row], node.own.after[row], node.total.before[row], node.total.after[row]]); })()");
             let tree: Vec<[i64; 5]> = serde_json::from_value(tree).expect("nodes");
             let mut sums: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
-            for row in tree.iter().rev() {
-                let sum = sums.entry(row[0]).or_default();
-                (sum[0], sum[1]) = (sum[0] + row[3], sum[1] + row[4]);
+            for [parent, _, _, before, after] in tree.iter().rev() {
+                let sum = sums.entry(*parent).or_default();
+                (sum[0], sum[1]) = (sum[0] + before, sum[1] + after);
             }
             assert_eq!(sums[&-1].map(|sum| sum as usize), counts);
-            for (place, row) in (0..).zip(&tree) {
+            for (place, [_, own_before, own_after, before, after]) in (0..).zip(&tree) {
                 let below = sums.get(&place).copied().unwrap_or_default();
-                assert_eq!([row[1] + below[0], row[2] + below[1]], [row[3], row[4]]);
+                assert_eq!([own_before + below[0], own_after + below[1]], [*before, *after]);
             }
             assert_eq!(page.finish(), Seen::default());
         }
@@ -137,59 +105,44 @@ mod live {
             record(&bench, name, first, 40_000);
         }
         let counts = names.map(|name| bench.samples(name) as u64);
-        let sides = ["--before", "b1.data", "b2.data", "--after", "a1.data", "a2.data"];
+        let (before, after) = (counts[0] + counts[1], counts[2] + counts[3]);
+        let sides = "--before b1.data b2.data --after a1.data a2.data";
         for measure in ["share", "time"] {
-            let printed = diff(&bench, &[&["--json", "--by", measure][..], &sides].concat());
-            assert_eq!(printed.code, 0, "{}", printed.stderr);
-            let printed: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
-            assert_eq!(printed["recordings"], serde_json::json!(names));
-            assert_eq!(printed["runs_before"], serde_json::json!(counts[..2]));
-            assert_eq!(printed["runs_after"], serde_json::json!(counts[2..]));
-            assert_eq!(printed["samples_before"], counts[0] + counts[1]);
-            // The functions of each recording add up to it.
-            for (key, run) in
-                ["runs_before", "runs_after"].into_iter().flat_map(|key| [(key, 0), (key, 1)])
-            {
-                let of = |row: &serde_json::Value| row[key][run].as_u64().expect("a number");
-                let rows = printed["functions"].as_array().expect("rows");
-                assert_eq!(
-                    printed[key][run],
-                    rows.iter().map(of).sum::<u64>(),
-                    "{measure} {key} {run}"
-                );
+            let printed = bench.ask(&format!("diff --json --by {measure} {sides}")).ok().json();
+            assert_eq!(printed["recordings"], json!(names));
+            assert_eq!(printed["samples_before"], before);
+            for (key, counts) in [("runs_before", &counts[..2]), ("runs_after", &counts[2..])] {
+                assert_eq!(printed[key], json!(counts));
+                // The functions of each recording add up to it.
+                for (run, count) in counts.iter().enumerate() {
+                    let rows = printed["functions"].as_array().expect("rows").iter();
+                    let sum: u64 = rows.map(|row| row[key][run].as_u64().expect("a number")).sum();
+                    assert_eq!(sum, *count, "{measure} {key} {run}");
+                }
             }
         }
-        let printed = diff(&bench, &sides);
-        let head = format!(
-            "before: {} samples in 2 recordings; after: {} samples in 2 recordings",
-            counts[0] + counts[1],
-            counts[2] + counts[3]
-        );
-        assert!(printed.stdout.replace(',', "").starts_with(&head), "{}", printed.stdout);
+        let printed = bench.ask(&format!("diff {sides}")).stdout.replace(',', "");
+        let of_before = format!("before: {before} samples in 2 recordings");
+        let head = format!("{of_before}; after: {after} samples in 2 recordings");
+        assert!(printed.starts_with(&head), "{printed}");
 
-        let done = diff(&bench, &[&["--html"][..], &sides].concat());
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        assert!(done.stderr.contains("b1.data, b2.data ("), "{}", done.stderr);
+        bench.ask(&format!("diff --html {sides}")).ok().says("b1.data, b2.data (");
         let mut browser = Browser::start();
         let mut page = browser.open(&bench.path("diff.html"), "", (1200, 900));
         let text = page.text("#selection").replace(',', "");
-        assert!(
-            text.contains(&format!("before: {} samples in 2 recordings", counts[0] + counts[1])),
-            "{text}"
-        );
+        assert!(text.contains(&of_before), "{text}");
         assert_eq!(page.text("#about"), "b1.data, b2.data → a1.data, a2.data");
         assert_eq!(page.finish(), Seen::default());
 
         for words in [
-            &["--before", "b1.data"][..],
-            &["--after", "a1.data"],
-            &["b1.data", "a1.data", "--before", "b2.data", "--after", "a2.data"],
-            &["b1.data"],
+            "--before b1.data",
+            "--after a1.data",
+            "b1.data a1.data --before b2.data --after a2.data",
+            "b1.data",
         ] {
-            assert_eq!(diff(&bench, words).code, 2, "{words:?}");
+            bench.ask(&format!("diff {words}")).ends(2);
         }
         // One of one side tells nothing of how much its runs differ, and is compared with those of the other.
-        let words = ["--before", "b1.data", "--after", "a1.data", "a2.data"];
-        assert_eq!(diff(&bench, &words).code, 0);
+        bench.ask("diff --before b1.data --after a1.data a2.data").ok();
     }
 }

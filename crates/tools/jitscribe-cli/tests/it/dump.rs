@@ -1,19 +1,23 @@
 //! `jitscribe dump`, word by word.
 
-use std::io::Write;
 use std::process::Stdio;
 
+use crate::common::{Bench, ended};
 use crate::inject::scene::Jit;
-use crate::made::{Folder, dump, ended};
+use crate::made::{BASE, dump, header};
 use jitdump::extension::{FramePointer, Kind, LeftOut};
 use jitdump::{Endian, ExtendedCode, Inlined, LineEntry, Writer};
 
+/// A folder with a jitdump of process 7.
+fn with_dump() -> Bench {
+    Bench::with("jit-7.dump", dump())
+}
+
 #[test]
 fn the_listing_has_one_line_a_code_in_the_order_of_the_file() {
-    let folder = Folder::with("jit-7.dump", &dump());
-    let (code, out, err) = folder.run("dump jit-7.dump");
+    let done = with_dump().ask("dump jit-7.dump").ok();
     assert_eq!(
-        out,
+        done.stdout,
         r"# jitdump version 1, little-endian, ELF machine 62, pid 7, times in seconds
 #               TIME          ADDRESS     SIZE      TID  LINES UNWIND NAME
          1.500000000     7f0000001000       20        8      2    yes fib
@@ -25,15 +29,14 @@ fn the_listing_has_one_line_a_code_in_the_order_of_the_file() {
          5.000000000 (closed)
 "
     );
-    assert_eq!(err, "jit-7.dump: 5 loads (1 with lines, 1 with unwind tables), 1 moves\n");
-    assert_eq!(code, 0);
+    let said = "jit-7.dump: 5 loads (1 with lines, 1 with unwind tables), 1 moves\n";
+    assert_eq!(done.stderr, said);
 }
 
 #[test]
 fn json_has_one_object_a_line() {
-    let folder = Folder::with("jit-7.dump", &dump());
-    let (code, out, err) = folder.run("dump --json jit-7.dump");
-    let lines: Vec<_> = out.lines().collect();
+    let done = with_dump().ask("dump --json jit-7.dump").ok();
+    let lines: Vec<_> = done.stdout.lines().collect();
     assert_eq!(lines.len(), 9);
     assert_eq!(
         lines[0],
@@ -50,53 +53,53 @@ fn json_has_one_object_a_line() {
     assert!(lines[6].contains(r#""name":"a\u001b[31m\n","lines":[],"unwind":null}"#));
     assert_eq!(lines[7], r#"{"event":"close","time":5000000000}"#);
     assert_eq!(lines[8], r#"{"event":"end","how":"complete","offset":733}"#);
-    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(done.stderr, "");
 }
 
 #[test]
 fn of_code_at_one_address_the_last_by_time_comes_into_the_perf_map() {
-    let folder = Folder::with("jit-7.dump", &dump());
-    let map = |more: &str| {
-        let (code, out, err) = folder.run(&format!("dump --perf-map jit-7.dump {more}"));
-        assert_eq!((code, err.as_str()), (0, ""));
-        out
-    };
+    let bench = with_dump();
     let end = "7f0000001000 18 fib [opt]\n7f0000001018 10 a?[31m?\n7f0000002000 10 sum\n";
-    assert_eq!(map(""), end);
-    assert_eq!(map("--at 4.000000001"), end);
-    assert_eq!(map("--at 4"), "7f0000001000 20 fib [opt]\n7f0000002000 10 sum\n");
-    assert_eq!(map("--at 2.5"), "7f0000001000 20 fib [opt]\n7f0000001020 10 sum\n");
-    assert_eq!(map("--at 1.999999999"), "7f0000001000 20 gone\n7f0000001020 10 sum\n");
-    assert_eq!(map("--at 1.5"), "7f0000001000 20 fib\n");
-    assert_eq!(map("--at 1.4"), "");
+    for (at, map) in [
+        ("", end),
+        ("--at 4.000000001", end),
+        ("--at 4", "7f0000001000 20 fib [opt]\n7f0000002000 10 sum\n"),
+        ("--at 2.5", "7f0000001000 20 fib [opt]\n7f0000001020 10 sum\n"),
+        ("--at 1.999999999", "7f0000001000 20 gone\n7f0000001020 10 sum\n"),
+        ("--at 1.5", "7f0000001000 20 fib\n"),
+        ("--at 1.4", ""),
+    ] {
+        let done = bench.ask(&format!("dump --perf-map jit-7.dump {at}")).ok();
+        assert_eq!((done.stdout.as_str(), done.stderr.as_str()), (map, ""), "{at}");
+    }
 }
 
 #[test]
 fn elf_images_hold_what_was_live() {
-    let folder = Folder::with("jit-7.dump", &dump());
-    let (code, out, err) = folder.run("dump --elf images --at 1.6 jit-7.dump");
+    let bench = with_dump();
     let image = "images/jit-7-7f0000001000.elf";
+    let symbols = || bench.run(&format!("nm -n -S --defined-only {image}"));
+    let done = bench.ask("dump --elf images --at 1.6 jit-7.dump").ok();
     let said = format!("jit-7.dump: 2 pieces of code in 1 files; next: objdump -d {image}\n");
-    assert_eq!((code, out.as_str(), err), (0, "", said));
+    assert_eq!((done.stdout, done.stderr), (String::new(), said));
     // The byte at 0x1000 was at the address in the file's name.
     assert_eq!(
-        folder.tool(&format!("nm -n -S --defined-only {image}")),
+        symbols(),
         "0000000000001000 0000000000000020 T fib\n0000000000001020 0000000000000010 T sum\n"
     );
     assert_eq!(
-        folder.tool(&format!("addr2line -e {image} 0x1000 0x100f 0x1010 0x101f")),
+        bench.run(&format!("addr2line -e {image} 0x1000 0x100f 0x1010 0x101f")),
         "/src/fib.js:10\n/src/fib.js:10\n/src/fib.js:11\n/src/fib.js:11\n"
     );
-    let frames = folder.tool(&format!("readelf --debug-dump=frames {image}"));
+    let frames = bench.run(&format!("readelf --debug-dump=frames {image}"));
     assert!(frames.contains("pc=0000000000001000..0000000000001020"), "{frames}");
 
-    let again = folder.run("dump --elf images --at 1.6 jit-7.dump");
+    let again = bench.ask("dump --elf images --at 1.6 jit-7.dump").ends(1);
     let said = format!("jitscribe: error: {image}: already exists; use --force to replace it\n");
-    assert_eq!(again, (1, String::new(), said));
-    let (code, ..) = folder.run("dump --elf images --force jit-7.dump");
-    assert_eq!(code, 0);
+    assert_eq!((again.stdout, again.stderr), (String::new(), said));
+    bench.ask("dump --elf images --force jit-7.dump").ok();
     assert_eq!(
-        folder.tool(&format!("nm -n -S --defined-only {image}")),
+        symbols(),
         "0000000000001000 0000000000000018 T fib [opt]\n\
          0000000000001018 0000000000000010 T a\\x1b[31m\\x0a\n\
          0000000000002000 0000000000000010 T sum\n"
@@ -106,33 +109,30 @@ fn elf_images_hold_what_was_live() {
 #[test]
 fn lines_move_with_their_code() {
     let jit = Jit::new(7, 1).lines(2, 0x10000, &[(0x10000, 3)]).load(2, 0x10000, 4, "moved");
-    let jit = jit.moved(3, 0, 0x10000, 0x5000, 4);
-    let folder = Folder::with("jit-7.dump", &jit.bytes());
-    let (code, ..) = folder.run("dump --elf . jit-7.dump");
-    assert_eq!(code, 0);
-    assert_eq!(folder.tool("addr2line -f -e jit-7-5000.elf 0x1003"), "moved\n/src/app.js:3\n");
+    let bench = Bench::with("jit-7.dump", jit.moved(3, 0, 0x10000, 0x5000, 4).bytes());
+    bench.ask("dump --elf . jit-7.dump").ok();
+    let found = bench.run("addr2line -f -e jit-7-5000.elf 0x1003");
+    assert_eq!(found, "moved\n/src/app.js:3\n");
 }
 
 #[test]
 fn a_cut_off_dump_shows_what_it_has() {
-    let folder = Folder::with("jit-7.dump", &dump()[..310]);
-    let (code, out, err) = folder.run("dump jit-7.dump");
-    assert_eq!(out.lines().count(), 3, "{out}");
+    let done = Bench::with("jit-7.dump", &dump()[..310]).ask("dump jit-7.dump").ok();
+    assert_eq!(done.stdout.lines().count(), 3, "{}", done.stdout);
     assert_eq!(
-        err,
+        done.stderr,
         "jitscribe: warning: jit-7.dump: at offset 0x132: the file ends inside a record header: \
          the dump is truncated or still being written\n\
          jit-7.dump: 1 loads (1 with lines, 1 with unwind tables), 0 moves\n"
     );
-    assert_eq!(code, 0);
 }
 
 #[test]
-fn perf_maps_are_listed_resolved_and_told_to_programs() {
-    let folder = Folder::with("perf-7.map", b"0x1000 40 old\nnonsense\n1010 10 n\xffw\x07");
-    let (code, out, err) = folder.run("dump perf-7.map");
+fn perf_maps_are_listed_resolved_and_shown_to_programs() {
+    let bench = Bench::with("perf-7.map", b"0x1000 40 old\nnonsense\n1010 10 n\xffw\x07");
+    let listed = bench.ask("dump perf-7.map").ok();
     assert_eq!(
-        out,
+        listed.stdout,
         "# perf map\n\
          #        ADDRESS     SIZE NAME\n            \
          1000       40 old\n            \
@@ -140,51 +140,36 @@ fn perf_maps_are_listed_resolved_and_told_to_programs() {
     );
     let bad = "jitscribe: warning: perf-7.map: line 2 (offset 0xe): the line does not begin with a \
                hexadecimal address\n";
-    assert_eq!(err, format!("{bad}perf-7.map: 2 entries, 1 unreadable lines\n"));
-    assert_eq!(code, 0);
+    assert_eq!(listed.stderr, format!("{bad}perf-7.map: 2 entries, 1 unreadable lines\n"));
 
-    let (code, out, err) = folder.run("dump --perf-map perf-7.map");
-    assert_eq!(out, "1000 10 old\n1010 10 n\u{fffd}w?\n1020 20 old\n");
-    assert_eq!((code, err.as_str()), (0, bad));
+    let resolved = bench.ask("dump --perf-map perf-7.map").ok();
+    assert_eq!(resolved.stdout, "1000 10 old\n1010 10 n\u{fffd}w?\n1020 20 old\n");
+    assert_eq!(resolved.stderr, bad);
 
-    let (code, out, err) = folder.run("dump --json perf-7.map");
+    let json = bench.ask("dump --json perf-7.map").ok();
     assert_eq!(
-        out,
+        json.stdout,
         r#"{"event":"entry","offset":0,"line":1,"address":"0x1000","size":64,"name":"old"}
 {"event":"error","offset":14,"cause":"the line does not begin with a hexadecimal address"}
 {"event":"entry","offset":23,"line":3,"address":"0x1010","size":16,"name":"n�w\u0007"}
 {"event":"end","how":"cut-off","offset":35}
 "#
     );
-    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(json.stderr, "");
 }
 
 #[test]
 fn standard_input_serves_as_well() {
-    let folder = Folder::with("none", b"");
-    let mut child = folder
-        .jitscribe("dump --perf-map -")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"1000\t10\tfib\r\n").unwrap();
-    let (code, out, err) = ended(&child.wait_with_output().unwrap());
-    assert_eq!((code, out.as_str(), err.as_str()), (0, "1000 10 fib\n", ""));
+    let done = Bench::new().shell("printf '1000\\t10\\tfib\\r\\n' | \"$0\" dump --perf-map -").ok();
+    assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("1000 10 fib\n", ""));
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_with_the_reason() {
-    let folder = Folder::with("jit-7.dump", &dump())
-        .and("perf-7.map", b"1000 10 fib\n")
-        .and("notes", b"nothing of the kind\n")
-        .and("broken.dump", b"nothing of the kind\n");
-    let refused = |words: &str| {
-        let (code, out, err) = folder.run(&format!("dump {words}"));
-        assert_eq!(out, "");
-        (code, err.strip_prefix("jitscribe: error: ").unwrap_or(&err).trim_end().to_owned())
-    };
+    let bench = with_dump()
+        .and("perf-7.map", "1000 10 fib\n")
+        .and("notes", "nothing of the kind\n")
+        .and("broken.dump", "nothing of the kind\n");
     for (words, cause) in [
         ("absent", "absent: No such file or directory (os error 2)"),
         (
@@ -210,38 +195,39 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
             "--at needs an output that shows live code: add --perf-map, or --elf, --pe or --macho with DIR",
         ),
     ] {
-        assert_eq!(refused(words), (1, cause.to_owned()), "{words}");
+        let done = bench.ask(&format!("dump {words}")).ends(1);
+        assert_eq!(done.stdout, "", "{words}");
+        assert_eq!(done.stderr, format!("jitscribe: error: {cause}\n"), "{words}");
     }
-    assert!(!folder.path().join("images").exists());
+    assert!(!bench.path("images").exists());
     for words in ["--json --perf-map jit-7.dump", "--at noon jit-7.dump", ""] {
-        assert_eq!(refused(words).0, 2, "{words}");
+        assert_eq!(bench.ask(&format!("dump {words}")).ends(2).stdout, "", "{words}");
     }
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let map: String = (1..100_000).map(|n| format!("{:x} 10 function_{n}\n", n * 16)).collect();
-    let folder = Folder::with("perf-7.map", map.as_bytes());
+    let bench = Bench::with("perf-7.map", map);
     for how in ["dump perf-7.map", "dump --json perf-7.map"] {
-        let mut child =
-            folder.jitscribe(how).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut dump = bench.jitscribe(how);
+        let mut child = dump.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        let (code, _, err) = ended(&child.wait_with_output().unwrap());
-        assert_eq!((code, err.as_str()), (0, ""), "{how}");
+        let done = ended(&dump, child.wait_with_output().unwrap()).ok();
+        assert_eq!(done.stderr, "", "{how}");
     }
 }
 
 /// A stub that lived from 1 s to 2 s, and one more code that there was no room for.
 fn told_in_full() -> Vec<u8> {
-    let line =
-        |file: &'static [u8], line| LineEntry { address: crate::made::BASE, file, line, column: 3 };
-    let mut writer = Writer::append(crate::made::header(), Endian::Little);
+    let line = |file: &'static [u8], line| LineEntry { address: BASE, file, line, column: 3 };
+    let mut writer = Writer::append(header(), Endian::Little);
     writer
         .extended(&ExtendedCode {
             timestamp: 1_000_000_000,
             pid: 7,
             tid: 8,
-            address: crate::made::BASE,
+            address: BASE,
             size: 0x20,
             index: 5,
             name: b"add",
@@ -254,7 +240,7 @@ fn told_in_full() -> Vec<u8> {
                 name: b"carry",
                 file: b"/a.js",
                 line: 9,
-                ranges: std::iter::once(crate::made::BASE + 4..crate::made::BASE + 8).collect(),
+                ranges: std::iter::once(BASE + 4..BASE + 8).collect(),
                 ..Inlined::default()
             }],
             frame_pointer: Some(FramePointer::Prologue),
@@ -268,33 +254,29 @@ fn told_in_full() -> Vec<u8> {
 
 #[test]
 fn what_tails_tell_is_shown() {
-    let folder = Folder::with("jit-7.dump", &told_in_full());
-    let (code, out, err) = folder.run("dump jit-7.dump");
+    let bench = Bench::with("jit-7.dump", told_in_full());
+    let listed = bench.ask("dump jit-7.dump").ok();
     let name = "add [stub, baseline, 1 IR lines, 1 calls inlined, died at 2.000000000]";
-    assert!(out.lines().any(|line| line.ends_with(name)), "{out}");
-    assert!(err.contains("1 codes are missing because the log was full"), "{err}");
-    assert!(
-        err.ends_with("1 loads (1 with lines, 0 with unwind tables, 1 without bytes), 0 moves\n")
-    );
-    assert_eq!(code, 0);
+    assert!(listed.stdout.lines().any(|line| line.ends_with(name)), "{}", listed.stdout);
+    listed.says("1 codes are missing because the log was full");
+    let said = "1 loads (1 with lines, 0 with unwind tables, 1 without bytes), 0 moves\n";
+    assert!(listed.stderr.ends_with(said), "{}", listed.stderr);
 
-    let (_, out, _) = folder.run("dump --json jit-7.dump");
-    let lines: Vec<_> = out.lines().collect();
+    let json = bench.ask("dump --json jit-7.dump").ok().stdout;
+    let lines: Vec<_> = json.lines().collect();
     assert!(
         lines[1].ends_with(
             r#""name":"add","lines":[{"address":"0x7f0000001000","file":"/a.js","line":1,"column":3}],"unwind":null,"kind":"stub","tier":"baseline","died":2000000000,"lean":true,"frame_pointer":"prologue","ir_lines":[{"address":"0x7f0000001000","file":"a.ir","line":2,"column":3}],"inlined":[{"parent":null,"name":"carry","file":"/a.js","line":9,"column":0,"ranges":[["0x7f0000001004","0x7f0000001008"]]}]}"#
         ),
-        "{out}"
+        "{json}"
     );
     assert_eq!(lines[2], r#"{"event":"left-out","count":1,"first":1500000000,"last":1500000000}"#);
-}
 
-#[test]
-fn dead_code_is_not_live() {
-    let folder = Folder::with("jit-7.dump", &told_in_full());
-    let map = |at: &str| folder.run(&format!("dump --perf-map --at {at} jit-7.dump")).1;
-    assert_eq!(map("1.9"), "7f0000001000 20 add\n");
-    assert_eq!(map("2"), "");
+    // Dead code is not live.
+    for (at, map) in [("1.9", "7f0000001000 20 add\n"), ("2", "")] {
+        let words = format!("dump --perf-map --at {at} jit-7.dump");
+        assert_eq!(bench.ask(&words).stdout, map, "{at}");
+    }
 }
 
 /// With tools of the second tier (`scripts/test.sh --live`).
@@ -303,23 +285,25 @@ mod live {
 
     #[test]
     fn objects_are_written_in_three_formats() {
-        let folder = Folder::with("jit-7.dump", &dump());
-        for (option, extension) in [("--elf", "elf"), ("--pe", "dll"), ("--macho", "dylib")] {
-            let (code, _, err) = folder.run(&format!("dump {option} images --at 1.6 jit-7.dump"));
+        let bench = with_dump();
+        for (option, extension, next, address) in [
+            ("--elf", "elf", "objdump", "0x1010"),
+            ("--pe", "dll", "llvm-objdump", "0x180001010"),
+            ("--macho", "dylib", "llvm-objdump", "0x1010"),
+        ] {
+            let done = bench.ask(&format!("dump {option} images --at 1.6 jit-7.dump")).ok();
             let path = format!("images/jit-7-7f0000001000.{extension}");
-            let next = if option == "--elf" { "objdump" } else { "llvm-objdump" };
             let said = format!("jit-7.dump: 2 pieces of code in 1 files; next: {next} -d {path}\n");
-            assert_eq!((code, err), (0, said));
-            let base = if option == "--pe" { "0x180001010" } else { "0x1010" };
-            let symbol = folder.tool(&format!("llvm-symbolizer --obj={path} {base}"));
+            assert_eq!(done.stderr, said);
+            let symbol = bench.run(&format!("llvm-symbolizer --obj={path} {address}"));
             assert_eq!(symbol, "fib\n/src/fib.js:11:5\n\n");
         }
-        let found = folder.tool("nm -D images/jit-7-7f0000001000.elf");
+        let found = bench.run("nm -D images/jit-7-7f0000001000.elf");
         assert_eq!(found, "0000000000001000 T fib\n0000000000001020 T sum\n");
-        let found = folder.tool("llvm-readobj --coff-exports images/jit-7-7f0000001000.dll");
+        let found = bench.run("llvm-readobj --coff-exports images/jit-7-7f0000001000.dll");
         assert!(found.contains("Name: fib\n") && found.contains("RVA: 0x1020\n"), "{found}");
         let image = "images/jit-7-7f0000001000.dylib";
-        let found = folder.tool(&format!("llvm-objdump --macho --exports-trie {image}"));
+        let found = bench.run(&format!("llvm-objdump --macho --exports-trie {image}"));
         assert!(found.ends_with("0x00001000  _fib\n0x00001020  _sum\n"), "{found}");
     }
 }

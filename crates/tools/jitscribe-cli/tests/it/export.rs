@@ -5,12 +5,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::common::{Bench, Done, Running, expect_tool, interrupt};
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
 /// Nearly all of its time is in `leaf`, which V8 inlines into `top`.
 const SCRIPT: &str = "\
@@ -31,21 +30,17 @@ while (Date.now() < end) top(10000);
 /// A recording of node, `run.data`.
 fn recorded() -> Bench {
     expect_tool("node");
-    let bench = Bench::new();
-    bench.write("spin.js", SCRIPT);
-    let done = bench.record(&["-F", "999", "-o", "run.data", "--", "node", "spin.js"]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    let bench = Bench::with("spin.js", SCRIPT);
+    bench.record("-F 999 -o run.data -- node spin.js").ok();
     bench
 }
 
-fn export(bench: &Bench, words: &[&str]) -> Done {
-    bench.ask(&[&["export", "-i", "run.data"], words].concat())
+fn export(bench: &Bench, options: &str) -> Done {
+    bench.ask(&format!("export -i run.data {options}"))
 }
 
-fn exported(bench: &Bench, words: &[&str]) -> String {
-    let done = export(bench, &[words, &["-o", "-"]].concat());
-    assert_eq!(done.code, 0, "{words:?}: {}", done.stderr);
-    done.stdout
+fn exported(bench: &Bench, options: &str) -> String {
+    export(bench, &format!("{options} -o -")).ok().stdout
 }
 
 /// Stacks, outermost first, and their counts.
@@ -63,138 +58,111 @@ fn array(value: &Value) -> &[Value] {
 
 #[test]
 fn exports_have_the_samples_that_perf_has() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = recorded();
-    let perf =
-        bench.run(&["perf", "script", "--no-inline", "-G", "-F", "ip,sym", "-i", "run.data"]);
-    let leaves = perf.lines().filter(|line| !line.trim().is_empty());
-    let (mut all, mut optimized) = (0, 0);
-    for leaf in leaves {
-        all += 1;
-        // As V8 of node 18 has it, and of node 20.
-        let is_optimized = |tag| leaf.contains(&format!(" {tag}:*"));
-        optimized += usize::from(["LazyCompile", "JS"].into_iter().any(is_optimized));
-    }
+    let perf = bench.run("perf script --no-inline -G -F ip,sym -i run.data");
+    let leaves: Vec<&str> = perf.lines().filter(|line| !line.trim().is_empty()).collect();
+    // As V8 of node 18 has it, and of node 20.
+    let is_optimized = |leaf: &&&str| leaf.contains(" LazyCompile:*") || leaf.contains(" JS:*");
+    let (all, optimized) = (leaves.len(), leaves.iter().filter(is_optimized).count());
     assert!(all > 100 && optimized > 50, "{optimized} of {all}");
 
-    let plain = exported(&bench, &["--folded"]);
+    let plain = exported(&bench, "--folded");
     assert_eq!(folded(&plain).values().sum::<usize>(), all);
-    let tiers = exported(&bench, &["--folded", "--tiers"]);
+    let tiers = exported(&bench, "--folded --tiers");
     let is_optimized =
         |stack: &str| stack.rsplit(';').next().expect("a frame").contains(" [turbofan]");
     let in_optimized = folded(&tiers).into_iter().filter(|(stack, _)| is_optimized(stack));
     assert_eq!(in_optimized.map(|(_, count)| count).sum::<usize>(), optimized);
     assert!(plain.contains("top_[j];leaf_[i] "), "jitted and inlined: {plain:.4000}");
-    let lines = exported(&bench, &["--folded", "--lines"]);
+    let lines = exported(&bench, "--folded --lines");
     assert!(lines.contains("top:8_[j];leaf:3_[i] "), "{lines:.2000}");
 
-    let json =
-        |words: &[&str]| -> Value { serde_json::from_str(&exported(&bench, words)).expect("JSON") };
-    let firefox = json(&["--firefox"]);
-    assert_eq!(array(&firefox["threads"]).iter().map(of_firefox).sum::<usize>(), all);
-    let speedscope = json(&["--speedscope"]);
+    let json = |options: &str| -> Value {
+        serde_json::from_str(&exported(&bench, options)).expect("JSON")
+    };
+    let firefox = json("--firefox");
+    let of_firefox = |thread: &Value| array(&thread["samples"]["stack"]).len();
+    let threads = array(&firefox["threads"]);
+    assert_eq!(threads.iter().map(of_firefox).sum::<usize>(), all);
+    let speedscope = json("--speedscope");
     let of_thread = |thread: &Value| {
         array(&thread["samples"]).iter().filter(|stack| !array(stack).is_empty()).count()
     };
     assert_eq!(array(&speedscope["profiles"]).iter().map(of_thread).sum::<usize>(), all);
 
     // One thread, which another option chooses.
-    let done = export(&bench, &["--cpuprofile"]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    let file = fs::read(bench.path("run.data.cpuprofile")).expect("the default name");
-    let cpuprofile: Value = serde_json::from_slice(&file).expect("JSON");
-    let hits = |profile: &Value| {
-        let nodes = array(&profile["nodes"]).iter();
-        let nodes = nodes.filter(|node| node["callFrame"]["functionName"] != "(idle)");
-        nodes.map(|node| node["hitCount"].as_u64().expect("hits")).sum::<u64>()
-    };
-    let threads = array(&firefox["threads"]);
+    let done = export(&bench, "--cpuprofile").ok();
+    let cpuprofile: Value =
+        serde_json::from_slice(&bench.read("run.data.cpuprofile")).expect("JSON");
+    let nodes = array(&cpuprofile["nodes"]).iter();
+    let busy = nodes.filter(|node| node["callFrame"]["functionName"] != "(idle)");
+    let hits: u64 = busy.map(|node| node["hitCount"].as_u64().expect("hits")).sum();
     let most = threads.iter().max_by_key(|thread| of_firefox(thread)).expect("a thread");
-    assert_eq!(hits(&cpuprofile), of_firefox(most) as u64);
-    let tid = most["tid"].to_string();
-    assert_eq!(json(&["--cpuprofile", "--tid", &tid])["samples"], cpuprofile["samples"]);
-    assert!(
-        threads.len() < 2 || done.stderr.contains("choose another with --tid"),
-        "{}",
-        done.stderr
-    );
-}
-
-fn of_firefox(thread: &Value) -> usize {
-    array(&thread["samples"]["stack"]).len()
+    assert_eq!(hits, of_firefox(most) as u64);
+    let of_tid = json(&format!("--cpuprofile --tid {}", most["tid"]));
+    assert_eq!(of_tid["samples"], cpuprofile["samples"]);
+    if threads.len() > 1 {
+        done.says("choose another with --tid");
+    }
 }
 
 #[test]
 fn nothing_is_overwritten_and_errors_say_what_there_is() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = recorded();
-    let done = export(&bench, &["--pprof"]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("next: go tool pprof -http=: run.data.pb.gz"), "{}", done.stderr);
-    assert!(done.stdout.is_empty());
-    let written = fs::read(bench.path("run.data.pb.gz")).expect("a file");
-    assert_eq!(written.get(..2), Some(&[0x1f, 0x8b][..]), "gzip");
-    let again = export(&bench, &["--pprof"]);
-    assert_eq!(again.code, 1);
-    assert!(again.stderr.contains("--force"), "{}", again.stderr);
-    let quiet = export(&bench, &["--pprof", "--force", "-q"]);
-    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    let done = export(&bench, "--pprof").ok();
+    done.says("next: go tool pprof -http=: run.data.pb.gz");
+    assert_eq!(done.stdout, "");
+    assert!(bench.read("run.data.pb.gz").starts_with(&[0x1f, 0x8b]), "gzip");
+    export(&bench, "--pprof").ends(1).says("--force");
+    assert_eq!(export(&bench, "--pprof --force -q").ok().stderr, "");
 
     // Tables are written below a folder, all or none.
-    let tables = ["--parquet", "fleet", "--host", "a/b", "--service", "../x"];
-    let done = export(&bench, &tables);
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    let tables = "--parquet fleet --host a/b --service ../x";
+    export(&bench, tables).ok();
     for table in ["samples", "stacks", "functions", "codes"] {
         let days = fs::read_dir(bench.path("fleet").join(table)).expect("a folder");
         let days: Vec<_> = days.map(|day| day.expect("an entry").path()).collect();
         assert!(days.len() == 1 && days[0].join("service=%2E.%2Fx").is_dir(), "{days:?}");
     }
-    assert!(export(&bench, &tables).stderr.contains("--force"));
-    assert_eq!(export(&bench, &[&tables[..], &["--force"]].concat()).code, 0);
+    export(&bench, tables).says("--force");
+    export(&bench, &format!("{tables} --force")).ok();
     // Not through a link that another user may have put there.
     for folder in ["theirs", "elsewhere"] {
         fs::create_dir(bench.path(folder)).expect("a folder");
     }
     symlink("../elsewhere", bench.path("theirs/samples")).expect("a link");
-    let through = export(&bench, &["--parquet", "theirs"]);
-    assert!(through.code == 1 && through.stderr.contains("theirs/samples"), "{}", through.stderr);
-    assert_eq!(fs::read_dir(bench.path("elsewhere")).expect("a folder").count(), 0);
-    for (words, said) in [
-        (&["--parquet", "run.data"][..], "not a folder"),
-        (&["--folded", "--tid", "1"], "threads with samples: "),
-        (&["--folded", "--event", "no-such"], "there are: c"),
-        (&["--folded", "-o", "/nonexistent/x"], "/nonexistent/x"),
+    for (options, says) in [
+        ("--parquet theirs", "theirs/samples"),
+        ("--parquet run.data", "not a folder"),
+        ("--folded --tid 1", "threads with samples: "),
+        ("--folded --event no-such", "there are: c"),
+        ("--folded -o /nonexistent/x", "/nonexistent/x"),
     ] {
-        let done = export(&bench, words);
-        assert_eq!(done.code, 1, "{words:?}");
-        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+        export(&bench, options).ends(1).says(says);
     }
+    assert_eq!(fs::read_dir(bench.path("elsewhere")).expect("a folder").count(), 0);
 }
 
 #[test]
 fn what_cannot_be_exported_is_refused() {
-    let bench = Bench::new();
-    for words in [
-        &[][..],
-        &["--pprof", "--folded"],
-        &["--pprof", "--serve"],
-        &["--firefox", "--port", "1"],
-        &["--parquet", "fleet", "--pprof"],
-        &["--parquet", "fleet", "-o", "x"],
-        &["--parquet", "fleet", "--window", "0"],
-        &["--pprof", "--window", "60"],
-        &["--pprof", "--host", "x"],
+    let bench = Bench::with("text.data", "no recording\n");
+    for options in [
+        "",
+        "--pprof --folded",
+        "--pprof --serve",
+        "--firefox --port 1",
+        "--parquet fleet --pprof",
+        "--parquet fleet -o x",
+        "--parquet fleet --window 0",
+        "--pprof --window 60",
+        "--pprof --host x",
     ] {
-        assert_eq!(export(&bench, words).code, 2, "{words:?}");
+        export(&bench, options).ends(2);
     }
-    bench.write("text.data", "no recording\n");
-    let done = bench.ask(&["export", "--folded", "-i", "text.data"]);
-    assert_eq!((done.code, done.stdout.as_str()), (1, ""));
-    assert!(!bench.path("text.data.folded").exists(), "nothing is left");
+    assert_eq!(bench.ask("export --folded -i text.data").ends(1).stdout, "");
+    assert_eq!(bench.files(), ["text.data"], "nothing is left");
 }
 
 /// Sends bytes, and returns the status and the content of the answer.
@@ -218,13 +186,9 @@ fn ask(host: &str, path: &str, question: &Value) -> (u16, Value) {
 
 #[test]
 fn the_server_shows_source_and_assembly_to_those_who_have_the_token() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = recorded();
-    let mut command = bench.jitscribe("export");
-    command.args(["--firefox", "--serve", "-i", "run.data"]).stdout(Stdio::piped());
-    let mut server = Running::start(command);
+    let mut server = Running::start(&mut bench.jitscribe("export --firefox --serve -i run.data"));
     let url = server.line();
     let (page, symbols) = url.split_once("?symbolServer=").expect("both parts");
     let decoded = |text: &str| text.replace("%3A", ":").replace("%2F", "/");
@@ -235,7 +199,7 @@ fn the_server_shows_source_and_assembly_to_those_who_have_the_token() {
         symbols.strip_prefix("http://").expect("HTTP").split_once('/').expect("a path");
     assert!(host.starts_with("127.0.0.1:") && token.len() == 32, "{symbols}");
 
-    let profile: Value = serde_json::from_str(&exported(&bench, &["--firefox"])).expect("JSON");
+    let profile: Value = serde_json::from_str(&exported(&bench, "--firefox")).expect("JSON");
     let shared = &profile["shared"];
     let symbols = &shared["nativeSymbols"];
     let mut shown = 0;
@@ -262,7 +226,7 @@ fn the_server_shows_source_and_assembly_to_those_who_have_the_token() {
         shown += 1;
     }
     assert!(shown > 0, "jitted code");
-    let file = bench.path("spin.js").to_string_lossy().into_owned();
+    let file = bench.name("spin.js");
     let source = |file: &str| ask(host, &format!("/{token}/source/v1"), &json!({ "file": file })).1;
     assert_eq!(source(&file)["source"], SCRIPT);
     assert!(source("/etc/passwd")["error"].is_string());

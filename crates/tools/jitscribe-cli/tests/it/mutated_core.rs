@@ -1,10 +1,8 @@
 //! Core files of a process with a code log, of which a few words are not what they were.
 
-use std::process::Command;
-
-use crate::mutants::{announce, bytes_of_log, mutate, try_mutants};
+use crate::common::{Bench, finish};
+use crate::mutants::{announce, bytes_of_log, mutate, run, try_mutants};
 use jitscribe::Scribe;
-use tempfile::TempDir;
 
 const PAGE: usize = 4096;
 
@@ -44,33 +42,20 @@ fn core() -> Vec<u8> {
     core
 }
 
-fn dump(folder: &TempDir, what: &str) -> Command {
-    let mut dump = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-    dump.current_dir(folder.path()).env("NO_COLOR", "1").args(["dump", "--core", "mutant.core"]);
-    if what == "--elf" {
-        dump.args([what, "objects", "--force"]);
-    } else {
-        dump.arg(what);
-    }
-    dump
-}
-
 #[test]
 fn a_mutated_core_file_is_read_or_refused() {
-    let folder = TempDir::new().expect("a folder");
     let sound = core();
-    let file = folder.path().join("mutant.core");
-    std::fs::write(&file, &sound).expect("written");
-    let whole = dump(&folder, "--json").output().expect("it runs");
-    let text = String::from_utf8_lossy(&whole.stdout);
-    assert!(whole.status.success() && text.contains("function 31"), "{whole:?}");
+    let bench = Bench::with("mutant.core", &sound);
+    let dump = |what: &str| bench.jitscribe(&format!("dump --core mutant.core {what}"));
+    let whole = finish(&mut dump("--json")).ok();
+    assert!(whole.stdout.contains("function 31"), "{whole:?}");
     let log = 2 * PAGE;
     let stretches = [0..176, log..log + PAGE + 256, log..sound.len()];
     try_mutants("a core file", |numbers, seed| {
         let mut mutant = sound.clone();
         mutate(numbers, &mut mutant, &stretches);
-        std::fs::write(&file, &mutant).expect("written");
-        let what = ["--json", "--perf-map", "--elf"][numbers.next(3)];
-        crate::mutants::run(&dump(&folder, what), seed, &["mutant.core"])
+        bench.write("mutant.core", &mutant);
+        let what = ["--json", "--perf-map", "--elf objects --force"][numbers.next(3)];
+        run(&dump(what), seed, &["mutant.core"])
     });
 }

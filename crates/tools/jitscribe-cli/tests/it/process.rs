@@ -1,15 +1,14 @@
 //! Running processes that keep a code log: `dump -p`, `dump --core`, `ctl`.
 
-use std::process::Command;
-
-use crate::common::announcer::Announcer;
-use crate::common::{Bench, Running, finish, removed_map};
+use crate::common::announcer::{Announcer, program};
+use crate::common::{Bench, Running, removed_map, wait_until};
 use jitscribe::{Code, Kind, Line, LoadedCode, Scribe};
-use test_privilege::{Privilege, have};
+use serde_json::{Value, json};
+use test_privilege::needs;
 
 /// `how` is what [`announcer`] knows; `variables` are for its environment.
 fn start(how: &str, variables: &[(&str, &str)]) -> Announcer {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = program();
     command.env_remove("JITSCRIBE").envs(variables.iter().copied());
     Announcer::start("process::announcer", command, how)
 }
@@ -58,44 +57,74 @@ fn without_descriptors(builder: jitscribe::Builder) -> Scribe {
     scribe
 }
 
-/// A process with codes of the names `first`, `second` and `third`, of which it has freed this one; and its id.
-fn with_three_codes(how: &str, freed: usize) -> (Bench, Announcer, String) {
-    let mut process = start(how, &[]);
-    for name in ["first", "second", "third"] {
-        process.tell(&format!("load {name}"));
-    }
-    process.tell(&format!("free {freed}"));
-    let pid = process.pid().to_string();
-    (Bench::new(), process, pid)
+/// A process, and a folder to ask about it in.
+struct Asked {
+    bench: Bench,
+    process: Announcer,
+    pid: u32,
 }
 
-fn ok(bench: &Bench, words: &[&str]) -> String {
-    let done = bench.ask(words);
-    assert_eq!(done.code, 0, "{words:?}: {}", done.stderr);
-    done.stdout
+impl Asked {
+    fn new(how: &str, variables: &[(&str, &str)]) -> Self {
+        let process = start(how, variables);
+        Self { bench: Bench::new(), pid: process.pid(), process }
+    }
+
+    /// One with codes of the names `first`, `second` and `third`, of which it has freed this one.
+    fn with_three_codes(how: &str, freed: usize) -> Self {
+        let mut this = Self::new(how, &[]);
+        for name in ["first", "second", "third"] {
+            this.process.tell(&format!("load {name}"));
+        }
+        this.process.tell(&format!("free {freed}"));
+        this
+    }
+
+    fn dump(&self, options: &str) -> String {
+        self.bench.ask(&format!("dump -p {} {options}", self.pid)).ok().stdout
+    }
+
+    fn ctl(&self, words: &str) -> String {
+        self.bench.ask(&format!("ctl -p {} {words}", self.pid)).ok().stdout
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_str(&self.ctl("status --json")).expect("JSON")
+    }
+
+    #[track_caller]
+    fn expect_off(&self) {
+        let status = self.ctl("status");
+        assert!(status.contains(": off\n"), "{status}");
+    }
+
+    /// It has told again what lived when it was turned on, and what it has made since, but not what it made before.
+    #[track_caller]
+    fn expect_heard(&self) {
+        let map = self.dump("--perf-map");
+        assert!(map.contains("replayed") && map.contains("heard"), "{map}");
+        assert!(!map.contains("unheard"), "{map}");
+    }
 }
 
 #[test]
 fn what_a_process_has_made_is_seen_from_outside() {
-    let (bench, _process, pid) = with_three_codes("plain", 1);
-    let told = ok(&bench, &["dump", "-p", &pid, "--json"]);
-    let loads: Vec<serde_json::Value> = told
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .filter(|event: &serde_json::Value| event["event"] == "load")
-        .collect();
+    let asked = Asked::with_three_codes("plain", 1);
+    let events = asked.dump("--json");
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let loads: Vec<Value> = events.filter(|event| event["event"] == "load").collect();
     let names: Vec<_> = loads.iter().map(|load| load["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["first", "second", "third"]);
     assert!(loads[0]["died"].is_null() && loads[1]["died"].is_u64());
     assert_eq!((&loads[2]["tier"], &loads[2]["lines"][0]["line"]), (&"baseline".into(), &7.into()));
 
-    let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
+    let map = asked.dump("--perf-map");
     assert_eq!(map.lines().count(), 2, "{map}");
     assert!(!map.contains("second"));
 
-    let name = format!("jit-{pid}.dump");
-    ok(&bench, &["dump", "-p", &pid, "--jitdump", &name]);
-    let bytes = std::fs::read(bench.path(&name)).unwrap();
+    let name = format!("jit-{}.dump", asked.pid);
+    asked.dump(&format!("--jitdump {name}"));
+    let bytes = asked.bench.read(&name);
     let dump = jitdump::Dump::parse(&bytes).unwrap();
     let codes: Vec<_> = dump
         .codes()
@@ -109,162 +138,125 @@ fn what_a_process_has_made_is_seen_from_outside() {
     assert_eq!(codes[0], (memory[..16].to_vec(), false));
     assert_eq!(codes[1], (Vec::new(), true));
     assert_eq!(codes[2], (memory[32..48].to_vec(), false));
-    assert_eq!(bench.ask(&["check", &name]).code, 0);
+    asked.bench.ask(&["check", &name]).ok();
 }
 
 #[test]
 fn a_core_file_tells_what_its_process_had_made() {
-    if !have(&[Privilege::Trace]) {
-        return;
-    }
-    let (bench, process, pid) = with_three_codes("plain", 0);
-    let live = ok(&bench, &["dump", "-p", &pid, "--json"]);
-    let mut gcore = bench.command("gcore");
-    gcore.args(["-o", "core", &pid]);
-    let done = finish(gcore);
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    needs!(Trace);
+    let asked = Asked::with_three_codes("plain", 0);
+    let live = asked.dump("--json");
+    let Asked { bench, process, pid } = asked;
+    bench.run(&format!("gcore -o core {pid}"));
     drop(process);
-    let core = ok(&bench, &["dump", "--core", &format!("core.{pid}"), "--json"]);
+    let core = bench.ask(&format!("dump --core core.{pid} --json")).ok().stdout;
     assert_eq!(core, live);
     assert!(core.contains("\"third\""));
 }
 
 #[test]
 fn a_process_context_that_lists_the_log_is_reported() {
-    let bench = Bench::new();
-    for (setting, text, value) in [
-        ("process-context", true, serde_json::Value::Bool(true)),
-        ("log", false, serde_json::Value::Null),
-    ] {
-        let process = start("plain", &[("JITSCRIBE", setting)]);
-        let pid = process.pid().to_string();
-        let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
-        assert_eq!(
-            status.contains("\n  listed in the OpenTelemetry process context\n"),
-            text,
-            "{status}"
-        );
-        let status = ok(&bench, &["ctl", "-p", &pid, "status", "--json"]);
-        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-        assert_eq!(status["process_context"], value);
+    for (setting, is_listed, value) in
+        [("process-context", true, json!(true)), ("log", false, Value::Null)]
+    {
+        let asked = Asked::new("plain", &[("JITSCRIBE", setting)]);
+        let status = asked.ctl("status");
+        let line = "\n  listed in the OpenTelemetry process context\n";
+        assert_eq!(status.contains(line), is_listed, "{status}");
+        assert_eq!(asked.status()["process_context"], value);
     }
 }
 
 #[test]
 fn a_log_is_turned_on_and_off_from_outside() {
-    let bench = Bench::new();
-    let mut process = start("plain", &[("JITSCRIBE", "off")]);
-    let pid = process.pid().to_string();
-    process.tell("load unheard");
-    assert!(ok(&bench, &["ctl", "-p", &pid, "status"]).contains(": off\n"));
+    let mut asked = Asked::new("plain", &[("JITSCRIBE", "off")]);
+    let pid = asked.pid;
+    asked.process.tell("load unheard");
+    asked.expect_off();
 
-    // Nothing is announced meanwhile: it is asked, and answers when it next announces or polls.
-    let asked = bench.ask(&["ctl", "-p", &pid, "on", "--wait", "0.05"]);
-    assert_eq!(asked.code, 0);
-    assert!(asked.stderr.contains("does so with its next announcement"), "{}", asked.stderr);
-    assert!(asked.stdout.contains("on (requested)"), "{}", asked.stdout);
-    process.tell("poll");
-    process.tell("load heard");
-    let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
-    assert!(map.contains("replayed") && map.contains("heard") && !map.contains("unheard"), "{map}");
-    let status: serde_json::Value =
-        serde_json::from_str(&ok(&bench, &["ctl", "-p", &pid, "status", "--json"])).unwrap();
+    // It announces nothing now: it is asked, and answers when it next announces or polls.
+    let on = asked.bench.ask(&format!("ctl -p {pid} on --wait 0.05")).ok();
+    on.says("does so with its next announcement");
+    assert!(on.stdout.contains("on (requested)"), "{}", on.stdout);
+    asked.process.tell("poll");
+    asked.process.tell("load heard");
+    asked.expect_heard();
+    let status = asked.status();
     assert_eq!((&status["on"], &status["alive"]), (&true.into(), &2.into()));
     assert!(status["resumed"].as_u64() > Some(0));
 
     assert_eq!(status["gdb"], false);
-    ok(&bench, &["ctl", "-p", &pid, "on", "--gdb", "--wait", "0"]);
-    process.tell("load debugged");
-    let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
+    asked.ctl("on --gdb --wait 0");
+    asked.process.tell("load debugged");
+    let status = asked.ctl("status");
     assert!(status.contains(", shown to debuggers\n"), "{status}");
 
-    drop(removed_map(process.pid()));
-    let map = removed_map(process.pid());
-    ok(&bench, &["ctl", "-p", &pid, "on", "--perf-map", "--bytes", "--wait", "0"]);
-    process.tell("load mapped");
+    drop(removed_map(pid));
+    let map = removed_map(pid);
+    asked.ctl("on --perf-map --bytes --wait 0");
+    asked.process.tell("load mapped");
     let text = std::fs::read_to_string(&map.0).unwrap();
     for name in ["replayed", "heard", "mapped"] {
         assert!(text.contains(name), "{text}");
     }
 
-    ok(&bench, &["ctl", "-p", &pid, "off", "--wait", "0"]);
-    process.tell("load unheard");
-    let names = ok(&bench, &["dump", "-p", &pid]);
+    asked.ctl("off --wait 0");
+    asked.process.tell("load unheard");
+    let names = asked.dump("");
     assert!(!names.contains("unheard"), "{names}");
-    assert!(ok(&bench, &["ctl", "-p", &pid, "status"]).contains(": off\n"));
+    asked.expect_off();
 }
 
 #[test]
 fn a_log_in_anonymous_memory_is_found_read_and_turned_on_and_off() {
-    let (bench, mut process, pid) = with_three_codes("anonymous", 1);
-    let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
+    let mut asked = Asked::with_three_codes("anonymous", 1);
+    let map = asked.dump("--perf-map");
     let names: Vec<_> = map.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
     assert_eq!(names, ["first", "third"]);
-    let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
+    let status = asked.ctl("status");
     assert!(status.contains(": on\n") && status.contains("2 codes alive, 1 dead"), "{status}");
-    assert!(status.contains(&format!("(/proc/{pid}/mem at 0x")), "{status}");
+    assert!(status.contains(&format!("(/proc/{}/mem at 0x", asked.pid)), "{status}");
 
-    ok(&bench, &["ctl", "-p", &pid, "off", "--wait", "0"]);
-    process.tell("load unheard");
-    assert!(ok(&bench, &["ctl", "-p", &pid, "status"]).contains(": off\n"));
-    ok(&bench, &["ctl", "-p", &pid, "on", "--wait", "0"]);
-    process.tell("load heard");
-    let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
-    assert!(map.contains("replayed") && map.contains("heard") && !map.contains("unheard"), "{map}");
+    asked.ctl("off --wait 0");
+    asked.process.tell("load unheard");
+    asked.expect_off();
+    asked.ctl("on --wait 0");
+    asked.process.tell("load heard");
+    asked.expect_heard();
 }
 
 #[test]
 fn a_runtime_that_waits_for_wishes_answers_at_once() {
-    let bench = Bench::new();
-    let process = start("watch", &[]);
-    let pid = process.pid().to_string();
-    let done = bench.ask(&["ctl", "-p", &pid, "on", "--wait", "20"]);
-    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
-    assert!(done.stdout.contains(": on\n"), "{}", done.stdout);
+    let asked = Asked::new("watch", &[]);
+    let on = asked.bench.ask(&format!("ctl -p {} on --wait 20", asked.pid)).ok();
+    assert_eq!(on.stderr, "");
+    assert!(on.stdout.contains(": on\n"), "{}", on.stdout);
     // The runtime tells again what is alive behind its answer.
-    while !ok(&bench, &["dump", "-p", &pid, "--perf-map"]).contains("replayed") {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    wait_until("it is told again", || asked.dump("--perf-map").contains("replayed"));
 }
 
 #[test]
 fn a_map_is_put_where_perf_looks_for_it() {
-    let bench = Bench::new();
-    let mut process = start("plain", &[]);
-    process.tell("load mapped");
-    let pid = process.pid().to_string();
+    let mut asked = Asked::new("plain", &[]);
+    asked.process.tell("load mapped");
     // Of an earlier process with this id.
-    drop(removed_map(process.pid()));
-    let map = removed_map(process.pid());
-    ok(&bench, &["dump", "-p", &pid, "--map-for-perf"]);
-    let again = bench.ask(&["dump", "-p", &pid, "--map-for-perf"]);
+    drop(removed_map(asked.pid));
+    let map = removed_map(asked.pid);
+    asked.dump("--map-for-perf");
+    let again = asked.bench.ask(&format!("dump -p {} --map-for-perf", asked.pid));
+    again.ends(1).says("--force");
     let text = std::fs::read_to_string(&map.0).unwrap();
     assert!(text.ends_with(" 10 mapped\n"), "{text}");
-    assert_eq!(again.code, 1);
-    assert!(again.stderr.contains("--force"), "{}", again.stderr);
 }
 
 #[test]
 fn processes_without_a_log_are_told_apart_from_none() {
-    let bench = Bench::new();
-    let none = bench.ask(&["dump", "-p", "4194305"]);
-    assert_eq!(
-        (none.code, none.stderr.as_str()),
-        (1, "jitscribe: error: there is no process 4194305\n")
-    );
-    let mut sleep = bench.command("sleep");
-    sleep.arg("60");
-    let sleep = Running::start(sleep);
-    for verb in [&["dump"][..], &["ctl", "status"]] {
-        let mut words = verb.to_vec();
-        let pid = sleep.pid().to_string();
-        words.extend(["-p", &pid]);
-        let done = bench.ask(&words);
-        assert_eq!(done.code, 1);
-        assert!(done.stderr.contains("keeps no code log"), "{}", done.stderr);
+    let bench = Bench::with("core", "no core");
+    let none = bench.ask("dump -p 4194305").ends(1);
+    assert_eq!(none.stderr, "jitscribe: error: there is no process 4194305\n");
+    let sleep = Running::start(&mut bench.command("sleep 60"));
+    for verb in ["dump", "ctl status"] {
+        bench.ask(&format!("{verb} -p {}", sleep.pid())).ends(1).says("keeps no code log");
     }
-    bench.write("core", "no core");
-    let done = bench.ask(&["dump", "--core", "core"]);
-    assert_eq!(done.code, 1);
-    assert!(done.stderr.contains("core: "), "{}", done.stderr);
+    bench.ask("dump --core core").ends(1).says("core: ");
 }

@@ -1,10 +1,9 @@
 //! `jitscribe record` with the real perf and real runtimes.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::{Bench, Running, expect_tool, finish, interrupt, removed_map};
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
 /// Spends half a second in one function.
 const SPIN_JS: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
@@ -21,9 +20,7 @@ const SPIN_JAVA: &str = "public class Spin {
 
 #[test]
 fn the_command_s_exit_code_is_passed_through() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = Bench::new();
     for (script, code) in [
         ("exit 0", 0),
@@ -32,40 +29,31 @@ fn the_command_s_exit_code_is_passed_through() {
         ("kill -9 $$", 137),
         ("kill -TERM $$", 143),
     ] {
-        let done = bench.record(&["--force", "--allow-empty", "--", "sh", "-c", script]);
-        assert_eq!(done.code, code, "{script}: {}", done.stderr);
+        bench.record(&["--force", "--allow-empty", "--", "sh", "-c", script]).ends(code);
         assert!(bench.path("perf.data").exists());
     }
 }
 
 #[test]
 fn node_has_names_and_leaves_nothing() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     expect_tool("node");
     // Started by a script too, where V8's log cannot be put elsewhere.
     for command in [&["node", "spin.js"][..], &["sh", "-c", "node spin.js; exit 0"]] {
-        let bench = Bench::new();
         // Long enough to be seen while it runs, on a busy machine too: only then are its files removed, instead of named.
-        bench.write("spin.js", &SPIN_JS.replace("500", "3000"));
-        let words = [&["-F", "999", "-o", "out.data", "--"], command].concat();
-        let done = bench.record(&words);
-        assert_eq!(done.code, 0, "{}", done.stderr);
+        let bench = Bench::with("spin.js", SPIN_JS.replace("500", "3000"));
+        let done = bench.record(&[&["-F", "999", "-o", "out.data", "--"], command].concat()).ok();
         bench.expect_symbol("out.data", "spin ");
-        assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
-        assert!(done.stderr.contains("perf annotate -i out.data "), "{}", done.stderr);
+        done.says("next: jitscribe report -i out.data").says("perf annotate -i out.data ");
+        done.says_not("no longer needed");
         assert_eq!(bench.files(), ["out.data", "out.data.jit", "spin.js"], "{}", done.stderr);
-        assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
         assert_eq!(done.stdout, "");
     }
 }
 
 #[test]
 fn files_that_the_user_asked_node_for_stay() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     expect_tool("node");
     for (variable, words) in [
         ("", &["--", "node", "--perf-prof", "spin.js"][..]),
@@ -73,16 +61,14 @@ fn files_that_the_user_asked_node_for_stay() {
         ("", &["--", "sh", "-c", "NODE_OPTIONS=--perf-prof node spin.js; exit 0"]),
         ("", &["--keep-raw", "--", "node", "spin.js"]),
     ] {
-        let bench = Bench::new();
-        bench.write("spin.js", SPIN_JS);
-        let mut record = bench.jitscribe("record");
-        record.args(["-F", "99"]).args(words).env("NODE_OPTIONS", variable);
-        let done = finish(record);
-        assert_eq!(done.code, 0, "{}", done.stderr);
+        let bench = Bench::with("spin.js", SPIN_JS);
+        let mut record = bench.jitscribe("record -F 99");
+        record.args(words).env("NODE_OPTIONS", variable);
+        let done = finish(&mut record).ok();
         let files = bench.files();
         let dump = files.iter().find(|name| name.starts_with("jit-"));
         let dump = dump.unwrap_or_else(|| panic!("{words:?}: {files:?}"));
-        assert!(done.stderr.contains(&format!("/{dump}")), "{dump} is not said: {}", done.stderr);
+        done.says(&format!("/{dump}"));
         // A map, which the variable asks for too.
         let pid = dump.trim_start_matches("jit-").trim_end_matches(".dump");
         drop(removed_map(pid.parse().expect("a number")));
@@ -91,32 +77,25 @@ fn files_that_the_user_asked_node_for_stay() {
 
 #[test]
 fn variables_are_set_extended_or_left_alone() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = Bench::new();
-    let environment = |words: &[&str]| {
-        let mut record = bench.jitscribe("record");
-        record.args(words).args(["--force", "--allow-empty", "--", "env"]);
+    let environment = |option: &str| {
+        let mut record = bench.jitscribe(&format!("record {option} --force --allow-empty -- env"));
         record.env("NODE_OPTIONS", "--max-old-space-size=99").env("JITDUMPDIR", "/mine");
-        record.env_remove("PYTHONPERFSUPPORT");
-        let done = finish(record);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        done.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+        finish(record.env_remove("PYTHONPERFSUPPORT")).ok().stdout
     };
-    let set = environment(&[]);
-    let has = |line: &str| set.iter().any(|there| there == line);
-    assert!(has("PYTHONPERFSUPPORT=1"), "{set:#?}");
-    assert!(has("JITDUMPDIR=/mine"), "{set:#?}");
-    let node = "--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack";
-    assert!(has(&format!("NODE_OPTIONS={node}")), "{set:#?}");
+    let set = environment("");
+    for line in [
+        "PYTHONPERFSUPPORT=1",
+        "JITDUMPDIR=/mine",
+        "NODE_OPTIONS=--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack",
+    ] {
+        assert!(set.lines().any(|there| there == line), "{line}: {set}");
+    }
 
-    let untouched = environment(&["--no-env"]);
+    let untouched = environment("--no-env");
+    assert!(untouched.lines().any(|line| line == "NODE_OPTIONS=--max-old-space-size=99"));
     // perf itself adds some variables.
-    let is_set = |name: &str| {
-        untouched.iter().any(|line| line.split_once('=').is_some_and(|(there, _)| there == name))
-    };
-    assert!(untouched.iter().any(|line| line == "NODE_OPTIONS=--max-old-space-size=99"));
     for name in [
         "JAVA_TOOL_OPTIONS",
         "PYTHONPERFSUPPORT",
@@ -125,19 +104,18 @@ fn variables_are_set_extended_or_left_alone() {
         "MONO_ENV_OPTIONS",
         "JSC_useJITDump",
     ] {
-        assert!(!is_set(name), "{name}");
+        assert!(untouched.lines().all(|line| !line.starts_with(&format!("{name}="))), "{name}");
     }
 }
 
+/// A command that says that it runs, and runs on.
+const ENDLESS: [&str; 3] = ["sh", "-c", "echo running; while :; do :; done"];
+
 #[test]
 fn an_interrupt_ends_the_recording_and_not_the_work_on_it() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = Bench::new();
-    let mut record = bench.jitscribe("record");
-    record.args(["--", "sh", "-c", "echo running; while :; do :; done"]).stdout(Stdio::piped());
-    let mut running = Running::start(record);
+    let mut running = Running::start(bench.jitscribe("record --").args(ENDLESS));
     running.wait_for_line("running");
     std::thread::sleep(Duration::from_millis(300));
     interrupt(running.pid());
@@ -148,18 +126,13 @@ fn an_interrupt_ends_the_recording_and_not_the_work_on_it() {
 
 #[test]
 fn an_interrupt_is_how_a_recording_of_a_process_ends() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = Bench::new();
-    let mut spin = bench.command("sh");
-    spin.args(["-c", "echo running; while :; do :; done"]).stdout(Stdio::piped());
-    let mut spin = Running::start(spin);
+    let mut spin = Running::start(&mut bench.command(&ENDLESS));
     spin.wait_for_line("running");
     drop(removed_map(spin.pid()));
-    let mut record = bench.jitscribe("record");
-    record.args(["--allow-empty", "-p", &spin.pid().to_string()]).stdout(Stdio::piped());
-    let mut running = Running::start(record);
+    let mut record = bench.jitscribe(&format!("record --allow-empty -p {}", spin.pid()));
+    let mut running = Running::start(&mut record);
     // perf has begun when its file has content.
     while !bench.recording_has_begun() {
         assert!(running.is_running(), "it ended");
@@ -168,23 +141,18 @@ fn an_interrupt_is_how_a_recording_of_a_process_ends() {
     std::thread::sleep(Duration::from_millis(500));
     interrupt(running.pid());
     assert_eq!(running.code(), 0);
-    assert!(bench.path("perf.data").exists());
     assert_eq!(bench.files(), ["perf.data"]);
 }
 
 #[test]
 fn options_of_perf_reach_it() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let bench = Bench::new();
     let spin = ["--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"];
     let events = |options: &str| {
         let options: Vec<&str> = options.split(' ').collect();
-        let words = ["-f", "--allow-empty"].iter().chain(&options).chain(&spin);
-        let done = bench.record(&words.copied().collect::<Vec<_>>());
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        bench.run(&["perf", "evlist", "-v", "-i", "perf.data"])
+        bench.record(&[&["-f", "--allow-empty"], &options[..], &spin].concat()).ok();
+        bench.run("perf evlist -v -i perf.data")
     };
     let of_options = events("-e cpu-clock:u -c 1000000 --call-graph none");
     assert!(of_options.contains("cpu-clock:u"), "{of_options}");
@@ -196,39 +164,32 @@ fn options_of_perf_reach_it() {
 
 #[test]
 fn what_cannot_be_done_is_said_before_anything_runs() {
-    let bench = Bench::new();
-    bench.write("plain", "text");
-    let pid = u32::MAX.to_string();
+    let bench = Bench::with("plain", "text");
     for (words, code, says) in [
-        (&[][..], 2, "-- COMMAND"),
-        (&["true"], 2, "unexpected argument 'true'"),
-        (&["-F", "99", "true"], 2, "-- COMMAND"),
-        (&["-o", "-", "--", "true"], 2, "jitscribe inject"),
-        (&["--switch-output", "--", "true"], 2, "several recordings"),
-        (&["--duration", "0", "-a"], 2, "greater than 0"),
-        (&["--call-graph", "wrong", "--", "true"], 2, "lbr"),
-        (&["-p", "x", "--duration", "1"], 2, "is not a process id"),
-        (&["-p", &pid, "--duration", "1"], 1, "there is no process"),
-        (&["--", "no-such-command"], 127, "command not found"),
-        (&["--", "./plain"], 126, "permission denied"),
-        (&["-e", "no-such-event", "--", "true"], 1, "perf record -k mono"),
-        (&["-o", "no/such/folder/out", "--", "touch", "ran"], 1, "no/such/folder"),
+        ("", 2, "-- COMMAND"),
+        ("true", 2, "unexpected argument 'true'"),
+        ("-F 99 true", 2, "-- COMMAND"),
+        ("-o - -- true", 2, "jitscribe inject"),
+        ("--switch-output -- true", 2, "several recordings"),
+        ("--duration 0 -a", 2, "greater than 0"),
+        ("--call-graph wrong -- true", 2, "lbr"),
+        ("-p x --duration 1", 2, "is not a process id"),
+        ("-p 4294967295 --duration 1", 1, "there is no process"),
+        ("-- no-such-command", 127, "command not found"),
+        ("-- ./plain", 126, "permission denied"),
+        ("-e no-such-event -- true", 1, "perf record -k mono"),
+        ("-o no/such/folder/out -- touch ran", 1, "no/such/folder"),
     ] {
-        let done = bench.record(words);
-        assert_eq!(done.code, code, "{words:?}: {}", done.stderr);
-        assert!(done.stderr.contains(says), "{words:?}: {}", done.stderr);
-        assert_eq!(bench.files(), ["plain"], "{words:?}");
+        bench.record(words).ends(code).says(says);
+        assert_eq!(bench.files(), ["plain"], "{words}");
     }
 }
 
 #[test]
 fn without_perf_the_package_is_named() {
     let bench = Bench::new();
-    let mut record = bench.jitscribe("record");
-    record.args(["--", "/bin/true"]).env("PATH", bench.path("."));
-    let done = finish(record);
-    assert_eq!(done.code, 1);
-    assert!(done.stderr.contains("apt-get install linux-perf"), "{}", done.stderr);
+    let mut record = bench.jitscribe("record -- /bin/true");
+    finish(record.env("PATH", bench.path("."))).ends(1).says("apt-get install linux-perf");
     assert_eq!(bench.files(), Vec::<String>::new());
 }
 
@@ -238,9 +199,8 @@ mod live {
 
     fn with_java() -> Bench {
         expect_tool("javac");
-        let bench = Bench::new();
-        bench.write("Spin.java", SPIN_JAVA);
-        bench.run(&["javac", "Spin.java"]);
+        let bench = Bench::with("Spin.java", SPIN_JAVA);
+        bench.run("javac Spin.java");
         bench
     }
 
@@ -248,8 +208,7 @@ mod live {
     fn java_has_names_also_when_a_script_starts_it() {
         let bench = with_java();
         let script = "java -cp . Spin 500; exit 5";
-        let done = bench.record(&["-F", "999", "--", "sh", "-c", script]);
-        assert_eq!(done.code, 5, "{}", done.stderr);
+        let done = bench.record(&["-F", "999", "--", "sh", "-c", script]).ends(5);
         assert_eq!(done.stdout, "running\n");
         bench.expect_symbol("perf.data", "Spin.spin");
     }
@@ -257,46 +216,38 @@ mod live {
     #[test]
     fn a_running_java_is_asked_for_its_names() {
         let bench = with_java();
-        let mut java = bench.command("java");
-        java.args(["-cp", ".", "Spin", "60000"]).stdout(Stdio::piped());
-        let mut java = Running::start(java);
+        let mut java = Running::start(&mut bench.command("java -cp . Spin 60000"));
         java.wait_for_line("running");
-        let pid = java.pid().to_string();
         // Of an earlier process with this id, and its own.
         drop(removed_map(java.pid()));
         let _map = removed_map(java.pid());
-        let done = bench.record(&["-p", &pid, "--duration", "2"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
+        let done = bench.record(&format!("-p {} --duration 2", java.pid())).ok();
         bench.expect_symbol("perf.data", "Spin.spin");
         // It may write there again.
-        assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
+        done.says_not("no longer needed");
     }
 
     #[test]
     fn php_and_erlang_have_names() {
         expect_tool("php");
         expect_tool("erl");
-        let bench = Bench::new();
-        bench.write(
+        let bench = Bench::with(
             "spin.php",
             "<?php function spin($n) { return $n < 2 ? $n : spin($n - 1) + spin($n - 2); }
              $end = microtime(true) + 0.5; while (microtime(true) < $end) spin(18);",
-        );
-        let done = bench.record(&["-F", "999", "--", "php", "spin.php"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        assert!(done.stderr.contains("PHP is run with -dopcache.enable_cli=1"), "{}", done.stderr);
-        bench.expect_symbol("perf.data", "spin$");
-
-        bench.write(
+        )
+        .and(
             "spin.erl",
             "-module(spin). -export([main/0, spin/1]).
              spin(N) when N < 2 -> N; spin(N) -> spin(N - 1) + spin(N - 2).
              main() -> spin(33), halt().",
         );
-        bench.run(&["erlc", "spin.erl"]);
-        let done =
-            bench.record(&["-F", "999", "--force", "--", "erl", "-noshell", "-s", "spin", "main"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
+        let done = bench.record("-F 999 -- php spin.php").ok();
+        done.says("PHP is run with -dopcache.enable_cli=1");
+        bench.expect_symbol("perf.data", "spin$");
+
+        bench.run("erlc spin.erl");
+        bench.record("-F 999 --force -- erl -noshell -s spin main").ok();
         bench.expect_symbol("perf.data", "spin:spin/1");
     }
 
@@ -307,9 +258,9 @@ mod live {
         // Half of its time is spent in jitted code.
         let work = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/workloads/spin.raku");
         for (option, has_assembly) in [("--force", true), ("--no-memory", false)] {
-            let done = bench.record(&["-F", "999", option, "-o", "out.data", "--", "rakudo", work]);
-            assert_eq!(done.code, 0, "{}", done.stderr);
-            assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
+            let words = ["-F", "999", option, "-o", "out.data", "--", "rakudo", work];
+            let done = bench.record(&words).ok();
+            done.says("next: jitscribe report -i out.data");
             let has_none = done.stderr.contains("no code bytes available, so no assembly");
             assert_eq!(has_none, !has_assembly, "{}", done.stderr);
             assert_eq!(done.stderr.contains("perf annotate"), has_assembly, "{}", done.stderr);

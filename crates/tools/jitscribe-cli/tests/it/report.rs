@@ -1,10 +1,6 @@
 //! `jitscribe report` on a recording of node, and the page in Chromium.
 
-use std::fs;
-use std::path::Path;
-
-use crate::common::{Bench, Done, finish};
-use serde_json::Value;
+use crate::common::{Bench, finish, wait_until};
 use test_browser::{Browser, Seen};
 
 const PROGRAM: &str = "// Adds numbers for a while.
@@ -20,32 +16,19 @@ const end = Date.now() + 1500;
 while (Date.now() < end) all += hottest(200000);
 ";
 
-fn report(bench: &Bench, words: &[&str]) -> Done {
-    bench.ask(&[&["report"], words].concat())
-}
-
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live {
     use super::*;
 
     #[test]
     fn a_recording_of_node_shows_functions_source_and_assembly() {
-        let bench = Bench::new();
-        bench.write("hot.js", PROGRAM);
-        let recorded = bench.record(&["-o", "run.data", "--", "node", "hot.js"]);
-        assert_eq!(recorded.code, 0, "{}", recorded.stderr);
-        let done = report(&bench, &["-i", "run.data"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        assert!(
-            done.stdout.is_empty() && done.stderr.contains("written: report.html"),
-            "{}",
-            done.stderr
-        );
-
+        let bench = Bench::with("hot.js", PROGRAM);
+        bench.record("-o run.data -- node hot.js").ok();
+        let done = bench.ask("report -i run.data").ok();
         // As many samples as perf counts.
         let samples = bench.samples("run.data");
-        let shown = format!("{samples} samples");
-        assert!(done.stderr.contains(&shown), "{shown}: {}", done.stderr);
+        done.says("written: report.html").says(&format!("{samples} samples"));
+        assert_eq!(done.stdout, "");
 
         let mut browser = Browser::start();
         let mut page = browser.open(&bench.path("report.html"), "#view=functions", (1400, 900));
@@ -60,11 +43,10 @@ mod live {
         page.key("Enter");
         page.eval("new Promise((done) => { const look = () => document.querySelector('.instruction') ? done() : setTimeout(look, 5); look(); })");
         page.settle();
-        let line = page.eval(
+        let lines = page.eval(
             "[...document.querySelectorAll('.source-line')].map((row) => row.children[3].innerText)",
         );
-        let line = |number: usize| line[number - 1].as_str().unwrap_or_default().to_owned();
-        assert_eq!(line(5), "    sum = (sum + i * i) % 1000003;");
+        assert_eq!(lines[4], "    sum = (sum + i * i) % 1000003;");
         let hot = page.eval("[...document.querySelectorAll('.instruction')].filter((row) => row.children[0].innerText !== '').length");
         assert!(hot.as_u64().is_some_and(|hot| hot > 0), "{hot}");
         assert_eq!(page.finish(), Seen::default());
@@ -76,51 +58,26 @@ mod live {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let record = ["perf", "record", "-q", "-o", "native.data", "--", "sh", "-c", spin];
         assert_eq!(bench.run(&record), "");
-        bench.write("report.html", "<!DOCTYPE html>\nmine");
-        let refused = report(&bench, &["-i", "native.data"]);
-        assert_eq!(refused.code, 1, "{}", refused.stderr);
-        assert!(
-            refused.stderr.contains("report.html") && refused.stderr.contains("--force"),
-            "{}",
-            refused.stderr
-        );
-        assert_eq!(
-            fs::read_to_string(bench.path("report.html")).expect("a file"),
-            "<!DOCTYPE html>\nmine"
-        );
-        assert_eq!(report(&bench, &["-q", "-i", "native.data", "--force"]).stderr, "");
-        // A report is replaced; one to standard output is the same.
-        assert_eq!(report(&bench, &["-q", "-i", "native.data"]).code, 0);
-        let printed = report(&bench, &["-q", "-i", "native.data", "-o", "-"]);
-        let written = fs::read_to_string(bench.path("report.html")).expect("a report");
-        assert_eq!((printed.code, printed.stdout == written), (0, true));
+        bench.expect_replaced_by_force("report.html", "report -q -i native.data");
         // Of a recording without any JIT.
         let mut browser = Browser::start();
         let mut page = browser.open(&bench.path("report.html"), "", (1000, 700));
         let kinds = page.eval("jitscribe.session.categories.list.map((each) => each.kind)");
-        let kinds: Vec<&str> =
-            kinds.as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-        assert!(kinds.contains(&"native") && !kinds.contains(&"jitted"), "{kinds:?}");
+        let kinds: Vec<String> = serde_json::from_value(kinds).expect("a list");
+        let has = |kind: &str| kinds.iter().any(|it| it == kind);
+        assert!(has("native") && !has("jitted"), "{kinds:?}");
         assert_eq!(page.finish(), Seen::default());
 
-        let usage = report(&bench, &["-i", "native.data", "-o", "-", "--open"]);
-        assert_eq!(usage.code, 2, "{}", usage.stderr);
-        let absent = report(&bench, &["-i", "none.data", "-o", "other.html"]);
-        assert_eq!(absent.code, 1, "{}", absent.stderr);
+        bench.ask("report -i native.data -o - --open").ends(2);
+        bench.ask("report -i none.data -o other.html").ends(1);
         assert!(!bench.path("other.html").exists());
         // The browser gets the absolute path of what was written.
-        bench.write(
-            "browser",
-            "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n",
-        );
-        let mut command = bench.jitscribe("report");
-        command.args(["-i", "native.data", "--open"]).env("BROWSER", bench.path("browser"));
-        bench.run(&["chmod", "+x", "browser"]);
-        assert_eq!(finish(command).code, 0);
-        while !bench.path("opened").exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        let opened = fs::read_to_string(bench.path("opened")).expect("a path");
-        assert!(Path::new(&opened).is_absolute() && opened.ends_with("/report.html"), "{opened}");
+        let script = "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n";
+        bench.write("browser", script).run("chmod +x browser");
+        let mut open = bench.jitscribe("report -i native.data --open");
+        finish(open.env("BROWSER", bench.path("browser"))).ok();
+        wait_until("the browser has it", || bench.path("opened").exists());
+        let opened = String::from_utf8(bench.read("opened")).expect("a path");
+        assert!(opened.starts_with('/') && opened.ends_with("/report.html"), "{opened}");
     }
 }

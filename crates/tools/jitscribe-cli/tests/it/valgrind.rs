@@ -1,7 +1,5 @@
 //! `jitscribe record --tool` with the real valgrind.
 
-use std::fs;
-
 use crate::common::{Bench, expect_tool};
 
 /// Runs code from anonymous memory that allocates and forgets, and tells of it in a perf map. The code is
@@ -38,18 +36,16 @@ int main(int count, char **words)
 
 fn bench() -> Bench {
     expect_tool("valgrind");
-    let bench = Bench::new();
-    bench.write("jit.c", JIT);
-    bench.run(&["cc", "-g", "-O1", "-fno-omit-frame-pointer", "-o", "jit", "jit.c"]);
-    bench.write("jit.sh", "./jit; exec ./jit 7\n");
+    let bench = Bench::with("jit.c", JIT).and("jit.sh", "./jit; exec ./jit 7\n");
+    bench.run("cc -g -O1 -fno-omit-frame-pointer -o jit jit.c");
     bench
 }
 
-/// The one file among those of several processes that has this text.
+/// The files of this prefix that have this text: their names, and what is in them.
 fn with(bench: &Bench, prefix: &str, text: &str) -> Vec<(String, String)> {
     let files = bench.files().into_iter().filter(|name| name.starts_with(prefix));
     let read = |name: String| {
-        let read = fs::read_to_string(bench.path(&name)).expect("a file");
+        let read = String::from_utf8(bench.read(&name)).expect("text");
         (name, read)
     };
     files.map(read).filter(|(_, read)| read.contains(text)).collect()
@@ -58,13 +54,12 @@ fn with(bench: &Bench, prefix: &str, text: &str) -> Vec<(String, String)> {
 #[test]
 fn each_process_has_a_log_with_names_and_the_exit_code_is_passed_through() {
     let bench = bench();
-    let done = bench.record(&["--tool=memcheck", "--leak-check=full", "--", "sh", "jit.sh"]);
-    assert_eq!(done.code, 7, "{}", done.stderr);
+    let done = bench.record("--tool=memcheck --leak-check=full -- sh jit.sh").ends(7);
     let logs = with(&bench, "memcheck.out.", ": jit code (in /tmp/perf-");
     assert_eq!(logs.len(), 2, "{:?} {}", bench.files(), done.stderr);
     for (name, log) in logs {
         assert!(!log.contains("???"), "{log}");
-        assert!(done.stderr.contains(&format!("next: less {name}")), "{}", done.stderr);
+        done.says(&format!("next: less {name}"));
     }
     assert!(!bench.files().iter().any(|name| name.starts_with('.')), "{:?}", bench.files());
 }
@@ -72,38 +67,30 @@ fn each_process_has_a_log_with_names_and_the_exit_code_is_passed_through() {
 #[test]
 fn all_other_tools_are_run_as_well() {
     let bench = bench();
-    for (tool, text) in [
-        ("callgrind", "fn=jit code"),
-        ("massif", ": jit code (in /tmp/perf-"),
-        ("dhat", ": jit code (in /tmp/perf-"),
-        ("cachegrind", "fn=main"),
+    for (tool, options, text) in [
+        ("callgrind", "", "fn=jit code"),
+        ("massif", "--detailed-freq=1 --threshold=0.0", ": jit code (in /tmp/perf-"),
+        ("dhat", "", ": jit code (in /tmp/perf-"),
+        ("cachegrind", "", "fn=main"),
     ] {
-        let tool_option = format!("--tool={tool}");
-        let mut words = vec![tool_option.as_str(), "-o", tool, "--json"];
-        if tool == "massif" {
-            words.extend(["--detailed-freq=1", "--threshold=0.0"]);
-        }
-        words.extend(["--", "./jit"]);
-        let done = bench.record(&words);
-        assert_eq!(done.code, 0, "{}", done.stderr);
+        let words = format!("--tool={tool} -o {tool} --json {options} -- ./jit");
+        let done = bench.record(&words).ok();
         assert_eq!(with(&bench, &format!("{tool}."), text).len(), 1, "{}", done.stderr);
-        let report: serde_json::Value = serde_json::from_str(&done.stdout).expect("a report");
-        assert_eq!(report.as_array().map(Vec::len), Some(1), "{report}");
+        assert_eq!(done.json().as_array().map(Vec::len), Some(1), "{}", done.stdout);
     }
 }
 
 #[test]
 fn what_perf_alone_can_do_and_other_places_are_refused() {
     let bench = bench();
-    for words in [
-        &["--tool=memcheck", "-p", "1"][..],
-        &["--tool=memcheck", "--log-file=x", "--", "./jit"],
-        &["--tool=massif", "--massif-out-file=x", "--", "./jit"],
-        &["--tool=massif"],
+    for (words, code) in [
+        ("--tool=memcheck -p 1", 2),
+        ("--tool=memcheck --log-file=x -- ./jit", 2),
+        ("--tool=massif --massif-out-file=x -- ./jit", 2),
+        ("--tool=massif", 2),
+        ("--tool=dhat -- ./nonesuch", 127),
     ] {
-        let done = bench.record(words);
-        assert_eq!(done.code, 2, "{words:?} {}", done.stderr);
+        bench.record(words).ends(code);
     }
-    assert_eq!(bench.record(&["--tool=dhat", "--", "./nonesuch"]).code, 127);
     assert_eq!(bench.files(), ["jit", "jit.c", "jit.sh"]);
 }

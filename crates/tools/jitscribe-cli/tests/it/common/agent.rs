@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Bench, Running};
+use super::{Bench, Running, Words};
 
 /// An agent, and its socket.
 pub struct Agent {
@@ -20,7 +20,7 @@ pub struct Agent {
 
 impl Agent {
     /// Starts one, and waits until it listens.
-    pub fn start(bench: &Bench, options: &[&str]) -> Self {
+    pub fn start(bench: &Bench, options: &(impl Words + ?Sized)) -> Self {
         Self::spawn(bench, options).listening()
     }
 
@@ -38,18 +38,20 @@ impl Agent {
         self
     }
 
-    /// Starts one.
-    pub fn spawn(bench: &Bench, options: &[&str]) -> Self {
-        let mut command = bench.jitscribe("agent");
-        command.arg("-q").args(options);
+    pub fn spawn(bench: &Bench, options: &(impl Words + ?Sized)) -> Self {
+        let mut command = bench.jitscribe("agent -q");
+        command.args(options.words());
         Self::spawn_by(bench, command)
     }
 
     fn spawn_by(bench: &Bench, mut command: Command) -> Self {
         let (socket, said) = (bench.path("agent.sock"), bench.path("agent.said"));
-        command.arg("--socket").arg(&socket).stdout(Stdio::piped());
-        command.stderr(File::create(&said).expect("a file"));
-        Self { running: Running::start(command), socket, said }
+        command.arg("--socket").arg(&socket).stderr(File::create(&said).expect("a file"));
+        Self { running: Running::start(&mut command), socket, said }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
     }
 
     /// What it has printed on standard error.
@@ -70,15 +72,20 @@ impl Agent {
         answer["resolved"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
-    /// What is at an address of a process, once the process is known.
+    /// What is at an address of a process.
+    pub fn look(&self, pid: u32, address: u64) -> Value {
+        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
+    }
+
+    /// The same, once the process is known.
     pub fn code_at(&self, pid: u32, address: u64) -> Value {
         self.wait_for(pid);
-        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
+        self.look(pid, address)
     }
 
     /// The name of the function at an address of a process, once the process is known.
     pub fn function_at(&self, pid: u32, address: u64) -> Value {
-        self.code_at(pid, address)["code"]["frames"][0]["function"].clone()
+        function(&self.code_at(pid, address)).clone()
     }
 
     /// The processes that it knows.
@@ -98,6 +105,11 @@ impl Agent {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
+}
+
+/// The name of the function in an answer.
+pub fn function(answer: &Value) -> &Value {
+    &answer["code"]["frames"][0]["function"]
 }
 
 /// Sends a line to the agent behind a socket, and does not read the answer.

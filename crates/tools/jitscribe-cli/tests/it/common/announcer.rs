@@ -37,6 +37,11 @@ impl Announcer {
         self.wait();
     }
 
+    /// Announces a code.
+    pub fn load(&mut self, address: u64, size: u64, name: &str) {
+        self.tell(&format!("load {address} {size} {name}"));
+    }
+
     /// Reads up to the answer, byte by byte: the test harness of the process prints, too.
     fn wait(&mut self) {
         let mut lines =
@@ -60,6 +65,13 @@ pub fn program() -> Command {
 /// A process that runs [`announcer`], whose code has no bytes.
 pub fn started() -> Announcer {
     started_by(program())
+}
+
+/// One that has announced a code of 16 bytes at 4096.
+pub fn started_with(name: &str) -> Announcer {
+    let mut process = started();
+    process.load(4096, 16, name);
+    process
 }
 
 /// The same by a command that starts the test program.

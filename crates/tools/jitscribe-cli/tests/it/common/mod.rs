@@ -11,40 +11,147 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
-/// An empty folder that is also the home of what runs in it.
+/// The command under test.
+pub const JITSCRIBE: &str = env!("CARGO_BIN_EXE_jitscribe");
+
+/// An empty folder, and a home for what runs in it.
 #[derive(Debug)]
 pub struct Bench {
     folder: TempDir,
     home: TempDir,
 }
 
+/// The words of a command: themselves, or a text in which blanks separate them.
+pub trait Words {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Words for str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Vec<&str> {
+        self.as_str().words()
+    }
+}
+
+impl Words for [&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Words for Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
+impl<const N: usize> Words for [&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
 /// A command that ended.
 #[derive(Debug)]
 pub struct Done {
+    command: String,
     /// Its exit code, as a shell says it.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
+impl Done {
+    /// It ended with this exit code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}: {}", self.command, self.stderr);
+        self
+    }
+
+    /// It succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        self.ends(0)
+    }
+
+    /// It printed this on standard error.
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Self {
+        assert!(self.stderr.contains(text), "no {text:?}: {}: {}", self.command, self.stderr);
+        self
+    }
+
+    /// It did not.
+    #[track_caller]
+    pub fn says_not(&self, text: &str) -> &Self {
+        assert!(!self.stderr.contains(text), "{text:?}: {}: {}", self.command, self.stderr);
+        self
+    }
+
+    /// The JSON on its standard output.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
 impl Bench {
     pub fn new() -> Self {
         let make = |prefix| TempDir::with_prefix(prefix).expect("a temporary folder");
-        Self { folder: make("jitscribe-record-"), home: make("jitscribe-home-") }
+        Self { folder: make("jitscribe-test-"), home: make("jitscribe-home-") }
+    }
+
+    /// One with a file in it.
+    pub fn with(name: &str, content: impl AsRef<[u8]>) -> Self {
+        Self::new().and(name, content)
+    }
+
+    /// This file, too.
+    pub fn and(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.write(name, content);
+        self
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("a file");
+    /// The same as text.
+    pub fn name(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().expect("UTF-8")
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Writes a file, and the folders that it lies in.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
+        self
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub fn size(&self, name: &str) -> u64 {
+        fs::metadata(self.path(name)).expect("a file").len()
     }
 
     /// The names of what lies in the folder, sorted.
@@ -62,44 +169,62 @@ impl Bench {
         fs::set_permissions(self.folder.path(), PermissionsExt::from_mode(0o755)).expect("set");
     }
 
-    pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder.path()).env("HOME", self.home.path()).stdin(Stdio::null());
+    pub fn command(&self, words: &(impl Words + ?Sized)) -> Command {
+        self.by(&Command::new(words.words()[0]), &words.words()[1..])
+    }
+
+    /// A command with more words.
+    pub fn by(&self, before: &Command, words: &(impl Words + ?Sized)) -> Command {
+        let mut command = Command::new(before.get_program());
+        command.args(before.get_args()).args(words.words()).current_dir(self.folder.path());
+        command.env("HOME", self.home()).stdin(Stdio::null());
         command
     }
 
-    pub fn jitscribe(&self, verb: &str) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_jitscribe"));
+    pub fn jitscribe(&self, words: &(impl Words + ?Sized)) -> Command {
+        let mut command = self.by(&Command::new(JITSCRIBE), words);
         // There is none where this crate alone was built; what it brings is tested with all of them.
-        command.arg(verb).env("JITSCRIBE_JAVA_AGENT", "");
+        command.env("JITSCRIBE_JAVA_AGENT", "");
         command
-    }
-
-    pub fn record(&self, words: &[&str]) -> Done {
-        self.ask(&[&["record"], words].concat())
     }
 
     /// Runs `jitscribe` with a verb and its options.
-    pub fn ask(&self, words: &[&str]) -> Done {
-        let (verb, rest) = words.split_first().expect("a verb");
-        let mut command = self.jitscribe(verb);
-        command.args(rest);
-        finish(command)
+    pub fn ask(&self, words: &(impl Words + ?Sized)) -> Done {
+        finish(&mut self.jitscribe(words))
+    }
+
+    pub fn record(&self, words: &(impl Words + ?Sized)) -> Done {
+        self.ask(&[&["record"], &words.words()[..]].concat())
+    }
+
+    /// Runs a script of bash, in which `$0` is `jitscribe`.
+    pub fn shell(&self, script: &str) -> Done {
+        let mut bash = self.command(&["bash", "-c", script, JITSCRIBE]);
+        finish(bash.env("JITSCRIBE_JAVA_AGENT", ""))
     }
 
     /// Runs a command that must succeed, and returns what it printed.
-    pub fn run(&self, words: &[&str]) -> String {
-        let (program, rest) = words.split_first().expect("a program");
-        let mut command = self.command(program);
-        command.args(rest);
-        let done = finish(command);
-        assert_eq!(done.code, 0, "{words:?}: {}", done.stderr);
-        done.stdout
+    #[track_caller]
+    pub fn run(&self, words: &(impl Words + ?Sized)) -> String {
+        finish(&mut self.command(words)).ok().stdout
+    }
+
+    /// A command writes a page, which replaces a page of its own without `--force`, but no other file, and is the same on standard output.
+    #[track_caller]
+    pub fn expect_replaced_by_force(&self, page: &str, command: &str) {
+        let others = "<!DOCTYPE html>\nmine";
+        self.write(page, others).ask(command).ends(1).says(page).says("--force");
+        assert_eq!(self.read(page), others.as_bytes());
+        let forced = self.ask(&format!("{command} --force")).ok();
+        assert_eq!(forced.stderr, "");
+        self.ask(command).ok();
+        let printed = self.ask(&format!("{command} -o -")).ok().stdout;
+        assert!(printed.as_bytes() == self.read(page), "another page");
     }
 
     /// The symbols in which samples of a recording were taken.
     pub fn symbols(&self, recording: &str) -> Vec<String> {
-        let printed = self.run(&["perf", "script", "-G", "-i", recording, "-F", "ip,sym"]);
+        let printed = self.run(&format!("perf script -G -i {recording} -F ip,sym"));
         let lines = printed.lines().filter_map(|line| line.trim().split_once(' '));
         let mut symbols: Vec<String> = lines.map(|(_, symbol)| symbol.to_owned()).collect();
         symbols.sort();
@@ -110,7 +235,7 @@ impl Bench {
     /// How many samples a recording has, as perf lists them.
     pub fn samples(&self, recording: &str) -> usize {
         // A line each. With addresses, a sample that has none would be an empty line.
-        self.run(&["perf", "script", "-i", recording, "-F", "time"]).lines().count()
+        self.run(&format!("perf script -i {recording} -F time")).lines().count()
     }
 
     /// Fails unless samples of a recording were taken in a symbol with this text.
@@ -149,10 +274,16 @@ pub fn files(folder: &Path) -> Vec<String> {
 }
 
 /// Runs a command to its end.
-pub fn finish(mut command: Command) -> Done {
+pub fn finish(command: &mut Command) -> Done {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    ended(command, output)
+}
+
+/// How a command has ended.
+pub fn ended(command: &Command, Output { status, stdout, stderr }: Output) -> Done {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Done { code: code(output.status), stdout: text(output.stdout), stderr: text(output.stderr) }
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    Done { command: format!("{command:?}"), code: code(status), stdout, stderr }
 }
 
 fn code(status: ExitStatus) -> i32 {
@@ -164,8 +295,12 @@ fn code(status: ExitStatus) -> i32 {
 pub struct Running(Child);
 
 impl Running {
-    /// Starts a command whose standard output is a pipe.
-    pub fn start(mut command: Command) -> Self {
+    /// Starts a command, with a pipe for its standard output.
+    pub fn start(command: &mut Command) -> Self {
+        Self::spawn(command.stdout(Stdio::piped()))
+    }
+
+    pub fn spawn(command: &mut Command) -> Self {
         Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
@@ -262,8 +397,12 @@ pub fn removed_map(pid: u32) -> Removed {
 
 /// Does what Ctrl-C does, to this process alone.
 pub fn interrupt(pid: u32) {
+    signal(pid, Signal::INT);
+}
+
+pub fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.try_into().expect("a process id")).expect("a process id");
-    kill_process(pid, Signal::INT).expect("it runs");
+    kill_process(pid, signal).expect("it runs");
 }
 
 /// Fails where a tool is missing: a test that is skipped in silence shows nothing.

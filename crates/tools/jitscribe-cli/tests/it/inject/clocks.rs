@@ -1,38 +1,37 @@
 //! Dumps whose times are not the recording's.
 
 use crate::inject::recording::{Attr, Recording, USUAL};
-use crate::inject::scene::{ARENA, CODE, Injected, Jit, MARKER, MS, PID, Scene};
+use crate::inject::scene::{ARENA, CODE, DUMP, Injected, Jit, MARKER, MS, PID, Scene};
 
 /// `old` at `CODE` from tick or time `old`, `new` from `new`.
 fn versions(jit: Jit, old: u64, new: u64) -> Vec<u8> {
     jit.load(old, CODE, 0x40, "old").load(new, CODE, 0x40, "new").bytes()
 }
 
-/// A process whose marker perf saw at `marker` ms, and samples at these ms.
-fn injected(
-    recording: &mut Recording,
-    dump: &[u8],
-    marker: u64,
-    samples: &[u64],
-) -> (Injected, Vec<String>) {
+/// A process whose marker perf saw at `marker` ms, and samples of which perf then shows these: milliseconds and names.
+fn expect(mut recording: Recording, dump: &[u8], marker: u64, samples: &[(u64, &str)]) -> Injected {
     let scene = Scene::new();
-    recording.comm(PID, PID, "app", MS).map(PID, ARENA, "//anon", 2 * MS).map(
-        PID,
-        MARKER,
-        &scene.name("jit-5000007.dump"),
-        marker * MS,
-    );
-    for &time in samples {
+    scene.write(DUMP, dump);
+    recording.comm(PID, PID, "app", MS).map(PID, ARENA, "//anon", 2 * MS);
+    recording.map(PID, MARKER, &scene.name(DUMP), marker * MS);
+    for (time, _) in samples {
         recording.sample(PID, CODE, time * MS);
     }
-    scene.write("jit-5000007.dump", dump);
-    let injected = scene.inject(recording, &[]);
+    let injected = scene.inject(&recording, &[]);
     injected.json();
-    (injected, scene.names())
+    let expected: Vec<_> = samples.iter().map(|(time, name)| format!("{time} {name}")).collect();
+    assert_eq!(scene.names(), expected);
+    injected
 }
 
 fn scheduler_clock() -> Recording {
     Recording::of(&[Attr::new(USUAL).scheduler_clock()])
+}
+
+/// With the processor's counter: half a nanosecond a tick, and tick 0 was at 1 ms.
+fn with_counter(mut recording: Recording) -> Recording {
+    recording.time_conv(1, 1, MS);
+    recording
 }
 
 fn offset(injected: &Injected) -> i64 {
@@ -43,73 +42,54 @@ fn offset(injected: &Injected) -> i64 {
 fn the_marker_tells_how_the_clocks_differ() {
     // The recording's clock runs 5 s ahead, or 5 ms behind.
     let dump = versions(Jit::begun(), 20 * MS, 30 * MS);
-    let (ahead, names) = injected(&mut scheduler_clock(), &dump, 5010, &[5025, 5029, 5030]);
-    assert_eq!(names, ["5025 old", "5029 old", "5030 new"]);
+    let samples = [(5025, "old"), (5029, "old"), (5030, "new")];
+    let ahead = expect(scheduler_clock(), &dump, 5010, &samples);
     assert_eq!(offset(&ahead), 5_000_000_000);
     let [warning] = &ahead.warnings()[..] else { panic!("{:?}", ahead.warnings()) };
-    assert!(
-        warning.ends_with(
-            "jit-5000007.dump: the recording was not made with -k mono; the dump's timestamps are \
-         shifted by 5000.000 ms to match it"
-        ),
-        "{warning}"
-    );
-    let (behind, names) = injected(&mut scheduler_clock(), &dump, 5, &[20, 24, 25]);
-    assert_eq!(names, ["20 old", "24 old", "25 new"]);
-    assert_eq!(offset(&behind), -5_000_000);
+    let end = "jit-5000007.dump: the recording was not made with -k mono; the dump's timestamps are \
+               shifted by 5000.000 ms to match it";
+    assert!(warning.ends_with(end), "{warning}");
+    let samples = [(20, "old"), (24, "old"), (25, "new")];
+    assert_eq!(offset(&expect(scheduler_clock(), &dump, 5, &samples)), -5_000_000);
 }
 
 #[test]
 fn with_k_mono_times_stay_as_they_are() {
     let dump = versions(Jit::begun(), 20 * MS, 30 * MS);
-    let (injected, names) = injected(&mut Recording::new(), &dump, 15, &[20, 29, 30]);
-    assert_eq!(names, ["20 old", "29 old", "30 new"]);
-    assert_eq!(offset(injected.clean()), 0);
+    let samples = [(20, "old"), (29, "old"), (30, "new")];
+    assert_eq!(offset(expect(Recording::new(), &dump, 15, &samples).clean()), 0);
 }
 
 #[test]
 fn a_wall_clock_header_does_not_mislead() {
     const NOW: u64 = 1_760_000_000_000_000_000;
     let dump = versions(Jit::new(PID, NOW), 20 * MS, 1000 * MS);
-    let (mono, names) = injected(&mut Recording::new(), &dump, 15, &[20, 999, 1000]);
-    assert_eq!(names, ["20 old", "999 old", "1000 new"]);
-    assert_eq!(offset(mono.clean()), 0);
+    let samples = [(20, "old"), (999, "old"), (1000, "new")];
+    assert_eq!(offset(expect(Recording::new(), &dump, 15, &samples).clean()), 0);
     // Without -k mono all that is known is that code comes after the marker.
-    let (ahead, names) = injected(&mut scheduler_clock(), &dump, 5015, &[5025, 5900, 6000]);
-    assert_eq!(names, ["5025 old", "5900 old", "6000 new"]);
-    assert_eq!(offset(&ahead), 4_995_000_000);
-    let (unknown, names) = injected(&mut scheduler_clock(), &dump, 15, &[25, 990, 1005]);
-    assert_eq!(names, ["25 old", "990 old", "1005 new"]);
+    let samples = [(5025, "old"), (5900, "old"), (6000, "new")];
+    assert_eq!(offset(&expect(scheduler_clock(), &dump, 5015, &samples)), 4_995_000_000);
+    let samples = [(25, "old"), (990, "old"), (1005, "new")];
+    let unknown = expect(scheduler_clock(), &dump, 15, &samples);
     assert_eq!(offset(&unknown), 0);
-    assert!(
-        unknown.said().contains("the offset between its clock and the dump's is unknown"),
-        "{}",
-        unknown.said()
-    );
+    unknown.says("the offset between its clock and the dump's is unknown");
 }
 
 #[test]
 fn the_processors_counter_becomes_perfs_time() {
-    // Half a nanosecond a tick, and tick 0 was at 1 ms.
     let dump = versions(Jit::by_counter(PID, 18 * MS), 38 * MS, 58 * MS);
-    let mut recording = scheduler_clock();
-    recording.time_conv(1, 1, MS);
-    let (plain, names) = injected(&mut recording, &dump, 11, &[20, 29, 30]);
-    assert_eq!(names, ["20 old", "29 old", "30 new"]);
-    assert_eq!(offset(&plain), 0);
+    let samples = [(20, "old"), (29, "old"), (30, "new")];
+    assert_eq!(offset(&expect(with_counter(scheduler_clock()), &dump, 11, &samples)), 0);
     // perf's own time is another clock than -k mono's: the marker tells by how much.
-    let mut recording = Recording::new();
-    recording.time_conv(1, 1, MS);
-    let (mono, names) = injected(&mut recording, &dump, 2010, &[2020, 2029, 2030]);
-    assert_eq!(names, ["2020 old", "2029 old", "2030 new"]);
+    let samples = [(2020, "old"), (2029, "old"), (2030, "new")];
+    let mono = expect(with_counter(Recording::new()), &dump, 2010, &samples);
     assert_eq!(offset(&mono), 2_000_000_000);
 }
 
 #[test]
-fn a_counter_that_nothing_converts_is_told_and_the_code_applied() {
+fn a_counter_that_nothing_converts_is_said_and_the_code_applied() {
     let dump = versions(Jit::by_counter(PID, 1 << 50), (1 << 50) + 5, (1 << 50) + 9);
-    let (injected, names) = injected(&mut scheduler_clock(), &dump, 10, &[20, 1000]);
-    assert_eq!(names, ["20 new", "1000 new"]);
+    let injected = expect(scheduler_clock(), &dump, 10, &[(20, "new"), (1000, "new")]);
     let [warning] = &injected.warnings()[..] else { panic!("{:?}", injected.warnings()) };
     assert!(warning.contains("the recording does not contain the conversion"), "{warning}");
 }

@@ -1,18 +1,16 @@
 //! Where dumps and perf maps are found, and what is said of those that are not.
 
-use std::process::Command;
-
+use crate::common::{JITSCRIBE, finish};
 use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Jit, MARKER, MS, OTHER, PID, Scene};
+use crate::inject::scene::{ARENA, CODE, DUMP, Jit, MARKER, MS, OTHER, PID, Scene, app};
 
 fn dump(pid: u32) -> Vec<u8> {
     Jit::new(pid, 10 * MS).code(20, 0, "code").bytes()
 }
 
-/// A process with this marker, and two samples in its code.
+/// A process with this marker, and a sample in its code.
 fn recording(marker: Option<&str>) -> Recording {
-    let mut recording = Recording::new();
-    recording.comm(PID, PID, "app", MS).map(PID, ARENA, "//anon", 2 * MS);
+    let mut recording = app(PID, "//anon");
     if let Some(marker) = marker {
         recording.map(PID, MARKER, marker, 10 * MS);
     }
@@ -27,7 +25,7 @@ fn finds(what: &str, scene: &Scene, marker: Option<&str>, args: &[&str], path: &
     let injected = scene.inject(&recording(marker), args);
     assert_eq!(injected.clean().counts(), (1, 0), "{what}");
     let found = injected.json()["sources"][0]["path"].as_str().unwrap().to_owned();
-    assert_eq!(scene.folder().join(&found), scene.path(path), "{what}: {found}");
+    assert_eq!(scene.path(&found), scene.path(path), "{what}: {found}");
     assert_eq!(scene.shown(), NAMED, "{what}");
 }
 
@@ -65,7 +63,7 @@ fn elsewhere() {
     type Case<'a> = (&'a str, &'a [(&'a str, u32)], Option<&'a str>, &'a [&'a str], &'a str);
     let by_name: &[_] = &[("moved/deep/jit-5000007.dump", 1), ("moved/a.dump", OTHER)];
     let by_header: &[_] = &[("moved/other.dump", OTHER), ("moved/renamed.dump", PID)];
-    let beside: &[_] = &[("jit-5000007.dump", PID)];
+    let beside: &[_] = &[(DUMP, PID)];
     let said: &[_] = &[("x/y", PID), ("x/z", 1)];
     let (moved, y, z) =
         (["--aux-dir", "moved"], ["--jitdump", "x/y"], ["--jitdump", "5000007=x/z"]);
@@ -73,8 +71,8 @@ fn elsewhere() {
         ("in a folder, by its name", by_name, NOWHERE, &moved, "moved/deep/jit-5000007.dump"),
         ("in a folder, by its header", by_header, NOWHERE, &moved, "moved/renamed.dump"),
         ("in a folder, without a marker", by_header, None, &moved, "moved/renamed.dump"),
-        ("beside the recording", beside, NOWHERE, &[], "jit-5000007.dump"),
-        ("beside the recording, without a marker", beside, None, &[], "jit-5000007.dump"),
+        ("beside the recording", beside, NOWHERE, &[], DUMP),
+        ("beside the recording, without a marker", beside, None, &[], DUMP),
         ("as said", said, None, &y, "x/y"),
         ("as said with a process", said, None, &z, "x/z"),
         ("as said with a process, though there is a marker", said, NOWHERE, &z, "x/z"),
@@ -91,14 +89,10 @@ fn elsewhere() {
 #[test]
 fn a_file_of_a_process_that_was_not_recorded_is_named() {
     let scene = Scene::new();
-    scene.write("x/y", &dump(OTHER));
+    scene.write("x/y", dump(OTHER));
     let injected = scene.inject(&recording(None), &["--jitdump", "x/y"]);
-    let said = injected.said();
-    assert!(
-        said.contains(
-            "x/y: the recording has no process 5000008; specify the process with --jitdump PID=x/y"
-        ),
-        "{said}"
+    injected.says(
+        "x/y: the recording has no process 5000008; specify the process with --jitdump PID=x/y",
     );
     assert_eq!(injected.counts(), (0, 1));
 }
@@ -117,18 +111,15 @@ fn a_missing_or_damaged_dump_is_named_and_the_rest_goes_on() {
         (Some(cut), damaged, "26 code+0x2 jit-5000008-0.elf"),
     ] {
         let scene = Scene::new();
-        let mut recording = recording(Some(&scene.name("jit-5000007.dump")));
-        scene.write("jit-5000007.dump", &good);
+        let mut recording = recording(Some(&scene.name(DUMP)));
+        scene.write(DUMP, &good);
         let mut marker = "/nowhere/jit-5000008.dump".to_owned();
         if let Some(content) = content {
             marker = scene.name("jit-5000008.dump");
-            scene.write("jit-5000008.dump", &content);
+            scene.write("jit-5000008.dump", content);
         }
-        recording.comm(OTHER, OTHER, "lost", MS).map(OTHER, MARKER, &marker, 10 * MS).sample(
-            OTHER,
-            CODE + 2,
-            26 * MS,
-        );
+        recording.comm(OTHER, OTHER, "lost", MS).map(OTHER, MARKER, &marker, 10 * MS);
+        recording.sample(OTHER, CODE + 2, 26 * MS);
         let injected = scene.inject(&recording, &[]);
         assert_eq!(injected.warnings(), [warned]);
         assert_eq!(scene.shown(), [NAMED[0], shown]);
@@ -138,12 +129,9 @@ fn a_missing_or_damaged_dump_is_named_and_the_rest_goes_on() {
 #[test]
 fn what_is_no_file_at_the_recorded_path_holds_nothing_up() {
     let scene = Scene::new();
-    let fifo = scene.name("there/jit-5000007.dump");
-    scene.write("there/x", b"");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let plain_fifo = scene.name("there/pipe");
-    assert!(Command::new("mkfifo").arg(&plain_fifo).status().unwrap().success());
+    let [fifo, plain_fifo] = [scene.name("there/jit-5000007.dump"), scene.name("there/pipe")];
     let folder = scene.name("there/jit-5000008.dump");
+    scene.write("there/x", b"").run(&["mkfifo", &fifo, &plain_fifo]);
     std::fs::create_dir(&folder).unwrap();
     for path in [&fifo, &plain_fifo, &folder, "/dev/zero", "/dev/tty"] {
         let injected = scene.inject(&recording(Some(path)), &["--force"]);
@@ -154,7 +142,7 @@ fn what_is_no_file_at_the_recorded_path_holds_nothing_up() {
             let said = format!("5000007={path}");
             let injected = scene.inject(&recording(None), &["--force", option, &said]);
             assert_eq!(injected.counts(), (0, 1), "{path}");
-            assert!(injected.said().contains(path), "{}", injected.said());
+            injected.says(path);
         }
     }
 }
@@ -165,9 +153,9 @@ fn a_marker_from_before_the_recording_is_followed() {
     let scene = Scene::new();
     let mut recording = Recording::new();
     recording.comm(PID, PID, "app", 0).map(PID, ARENA, "//anon", 0);
-    recording.map(PID, MARKER, &scene.name("jit-5000007.dump"), 0);
+    recording.map(PID, MARKER, &scene.name(DUMP), 0);
     let jit = Jit::begun().code(20, 0, "old").code(30, 0, "new");
-    scene.write("jit-5000007.dump", &jit.bytes());
+    scene.dump(jit);
     let old = (PID, 25, 1, "old+0x1 jit-5000007-0.elf");
     scene.expect(&mut recording, &[old, (PID, 35, 2, "new+0x2 jit-5000007-0-1.elf")]);
 }
@@ -176,29 +164,15 @@ fn a_marker_from_before_the_recording_is_followed() {
 fn nothing_to_do_says_why() {
     let scene = Scene::new();
     let injected = scene.inject(&recording(None), &[]);
+    injected.says("nothing was applied: the recording shows no jitdump and no perf map was found");
     assert_eq!(injected.counts(), (0, 1));
-    assert!(
-        injected.said().contains(
-            "nothing was applied: the recording shows no jitdump and no perf map was found"
-        ),
-        "{}",
-        injected.said()
-    );
     assert_eq!(injected.images(), [""; 0]);
-    assert_eq!(
-        std::fs::read(scene.path("perf.data")).unwrap(),
-        std::fs::read(scene.path("out.data")).unwrap()
-    );
+    assert_eq!(scene.read("perf.data"), scene.read("out.data"));
     let injected = scene.inject(&recording(NOWHERE), &["--force"]);
-    assert!(injected.said().contains("none of the recorded dumps exists"), "{}", injected.said());
-    let empty = Jit::new(PID, 10 * MS).bytes();
-    scene.write("jit-5000007.dump", &empty);
+    injected.says("none of the recorded dumps exists");
+    scene.dump(Jit::begun());
     let injected = scene.inject(&recording(None), &["--force"]);
-    assert!(
-        injected.said().contains("none of the files contains code that is used"),
-        "{}",
-        injected.said()
-    );
+    injected.says("none of the files contains code that is used");
 }
 
 /// Started by the dynamic linker, the command takes that for its own program, and cannot start its helper process.
@@ -206,16 +180,14 @@ fn nothing_to_do_says_why() {
 #[test]
 fn a_helper_that_does_not_start_is_no_missing_file() {
     let scene = Scene::new();
-    scene.write("jit-5000007.dump", &dump(PID));
-    scene.write("perf.data", &recording(Some(&scene.name("jit-5000007.dump"))).file());
-    let mut command = Command::new("/lib64/ld-linux-x86-64.so.2");
-    command.arg(env!("CARGO_BIN_EXE_jitscribe")).current_dir(scene.folder());
-    command.args(["inject", "-i", "perf.data", "-o", "out.data", "--no-inferred-names"]);
-    let output = command.output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{said}");
-    assert_eq!(said.matches("the helper process").count(), 1, "{said}");
-    assert!(said.contains("ld-linux-x86-64.so.2"), "{said}");
+    scene.write(DUMP, dump(PID));
+    scene.write("perf.data", recording(Some(&scene.name(DUMP))).file());
+    let mut command = scene.command(&["/lib64/ld-linux-x86-64.so.2", JITSCRIBE, "inject"]);
+    command.args(["-i", "perf.data", "-o", "out.data", "--no-inferred-names"]);
+    let done = finish(&mut command);
+    assert_ne!(done.code, 0, "{done:?}");
+    assert_eq!(done.stderr.matches("the helper process").count(), 1, "{done:?}");
+    done.says("ld-linux-x86-64.so.2");
 }
 
 /// Names come again: a pid's, and a container's `jit-1.dump`.
@@ -231,11 +203,11 @@ fn but_not_the_dump_of_another_run() {
         assert!(scene.shown()[0].contains("[unknown]"), "{:?}", scene.shown());
     };
 
-    scene.write("jit-5000007.dump", &loaded_at(2000 * MS));
-    let marker = scene.name("jit-5000007.dump");
+    scene.write(DUMP, &loaded_at(2000 * MS));
+    let marker = scene.name(DUMP);
     says(&scene, &recording(Some(&marker)), "after the recording ended");
 
-    scene.write("jit-5000007.dump", &loaded_at(20 * MS));
+    scene.write(DUMP, &loaded_at(20 * MS));
     let mut later = Recording::new();
     later.exec(PID, "app", 3000 * MS).map(PID, ARENA, "//anon", 3001 * MS);
     later.map(PID, MARKER, &marker, 3002 * MS).sample(PID, CODE + 1, 3003 * MS);

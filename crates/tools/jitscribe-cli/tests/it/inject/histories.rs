@@ -2,7 +2,6 @@
 //! each byte.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
 
 use jitdump::ExtendedCode;
 use proptest::prelude::*;
@@ -182,21 +181,13 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or_else(|_| panic!("{text}"))
 }
 
-fn jitscribe(scene: &Scene, args: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-    ended(command.args(args).current_dir(scene.folder()).env("HOME", scene.path("home")))
-}
-
-fn ended(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } =
-        command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(status.success(), "{command:?}: {}", String::from_utf8_lossy(&stderr));
-    String::from_utf8(stdout).unwrap()
+fn jitscribe(scene: &Scene, words: &str) -> String {
+    scene.ask(words).ok().stdout
 }
 
 /// `dump --perf-map`.
 fn perf_map(scene: &Scene, dump: &str) -> Names {
-    let out = jitscribe(scene, &["dump", "--perf-map", dump]);
+    let out = jitscribe(scene, &format!("dump --perf-map {dump}"));
     let line = |line: &str| {
         let mut words = line.splitn(3, ' ');
         let mut next = || words.next().unwrap();
@@ -207,13 +198,13 @@ fn perf_map(scene: &Scene, dump: &str) -> Names {
 
 /// `dump --elf`, as `nm` reads it.
 fn elf(scene: &Scene, dump: &str) -> Names {
-    jitscribe(scene, &["dump", "--elf", "images", dump]);
+    jitscribe(scene, &format!("dump --elf images {dump}"));
     let files: Vec<_> = std::fs::read_dir(scene.path("images")).unwrap().collect();
     assert_eq!(files.len(), 1, "{files:?}");
     let path = files[0].as_ref().unwrap().path();
     // What is at 0x1000 in the file was at the address in its name.
     let start = hex(path.file_stem().unwrap().to_str().unwrap().rsplit('-').next().unwrap());
-    let out = ended(Command::new("nm").args(["-S", "--defined-only"]).arg(&path));
+    let out = scene.run(&["nm", "-S", "--defined-only", path.to_str().unwrap()]);
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         (hex(words[0]) - 0x1000 + start, hex(words[1]), words[3].to_owned())
@@ -223,7 +214,7 @@ fn elf(scene: &Scene, dump: &str) -> Names {
 
 /// Which code each MOVE is about, in the listing.
 fn moved(scene: &Scene, dump: &str) -> Vec<String> {
-    let out = jitscribe(scene, &["dump", dump]);
+    let out = jitscribe(scene, &format!("dump {dump}"));
     let moved = out.lines().filter_map(|line| line.split_once(" (moved from "));
     moved.map(|(line, _)| line.rsplit(' ').next().unwrap().to_owned()).collect()
 }
@@ -233,8 +224,8 @@ fn memcheck(scene: &Scene, dump: &str) -> Names {
     let stack = |address| {
         format!("=={PID}== Invalid read\n=={PID}==    at 0x{address:X}: ???\n=={PID}==\n")
     };
-    scene.write("memcheck.log", asked().map(stack).collect::<String>().as_bytes());
-    let out = jitscribe(scene, &["memcheck", "--jitdump", dump, "memcheck.log", "-o", "-"]);
+    scene.write("memcheck.log", asked().map(stack).collect::<String>());
+    let out = jitscribe(scene, &format!("memcheck --jitdump {dump} memcheck.log -o -"));
     let frames = out
         .lines()
         .filter_map(|line| line.split_once(": ").filter(|(at, _)| at.contains(" at 0x")));
@@ -254,8 +245,8 @@ fn callgrind(scene: &Scene, dump: &str) -> Names {
         profile += &format!("fn=({number}) 0x{address:016x}\n0x{address:x} 0 1\n");
     }
     profile += &format!("\ntotals: {ASKED}\n");
-    scene.write("callgrind.out", profile.as_bytes());
-    let out = jitscribe(scene, &["callgrind", "--jitdump", dump, "callgrind.out", "-o", "-"]);
+    scene.write("callgrind.out", profile);
+    let out = jitscribe(scene, &format!("callgrind --jitdump {dump} callgrind.out -o -"));
     let (mut names, mut function) = (BTreeMap::new(), String::new());
     for line in out.lines() {
         if let Some(name) = line.strip_prefix("fn=") {
@@ -278,7 +269,7 @@ fn injected(story: &Story, scene: &Scene) -> TestCaseResult {
     let pids: Vec<u32> = (0..).map(|pair| PID + 10 * pair).take(story.samples.len()).collect();
     for &pid in &pids {
         process(scene, &mut recording, pid);
-        scene.write(&format!("jit-{pid}.dump"), &story.dump(pid, pid + 1));
+        scene.write(&format!("jit-{pid}.dump"), story.dump(pid, pid + 1));
         told.push((story.forked(), pid, None));
     }
     for ((number, &time), &pid) in story.samples.iter().enumerate().zip(&pids) {
@@ -331,7 +322,7 @@ proptest! {
     fn all_commands_agree_on_who_is_where(story in stories()) {
         let scene = Scene::new();
         let dump = story.dump(PID, PID + 1);
-        scene.write("told.dump", &dump);
+        scene.write("told.dump", dump);
         // A dump alone does not tell of forks.
         let ([memory, _], meant) = story.memories(u64::MAX, false);
         let live: Names = asked().map(|address| Some(name(memory.at(address)?.0))).collect();
@@ -341,7 +332,7 @@ proptest! {
 
         prop_assert_eq!(moved(&scene, "told.dump"), meant);
         prop_assert_eq!(&perf_map(&scene, "told.dump"), &live);
-        jitscribe(&scene, &["dump", "--jitdump", "again.dump", "told.dump"]);
+        jitscribe(&scene, "dump --jitdump again.dump told.dump");
         prop_assert_eq!(&perf_map(&scene, "again.dump"), &live);
         prop_assert_eq!(elf(&scene, "told.dump"), live);
         prop_assert_eq!(memcheck(&scene, "told.dump"), last.clone());

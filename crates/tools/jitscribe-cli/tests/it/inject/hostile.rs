@@ -1,13 +1,13 @@
 //! Recordings and dumps that no honest tool would write. What they may cost is tested in `tests/tests/hostile/cost.rs`.
 
-use crate::inject::recording::{Attr, REGS_USER, Recording, STACK_USER, USUAL};
-use crate::inject::scene::{ARENA, CODE, Injected, Jit, MARKER, MS, PID, Scene, begun, process};
+use crate::inject::recording::{Attr, REGS_USER, STACK_USER, USUAL};
+use crate::inject::scene::{
+    CODE, DUMP, Injected, Jit, MARKER, MS, PID, Scene, app, begun, begun_with,
+};
 
 #[test]
 fn a_dump_that_claims_more_than_it_has() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun(Jit::begun());
     recording.sample(PID, CODE + 1, 25 * MS).sample(PID, CODE + 0x101, 26 * MS);
     let mut dump = Jit::begun().code(20, 0, "code").bytes();
     let debug_info = dump.len();
@@ -15,7 +15,7 @@ fn a_dump_that_claims_more_than_it_has() {
     dump.extend(&rest.code(20, 0x100, "more").bytes()[40..]);
     // The number of entries.
     dump[debug_info + 24..debug_info + 32].copy_from_slice(&(1u64 << 33).to_le_bytes());
-    scene.write("jit-5000007.dump", &dump);
+    scene.write(DUMP, &dump);
     let injected = scene.inject(&recording, &[]);
     assert_eq!(injected.counts(), (2, 0), "{}", injected.said());
     let shown = ["25 code+0x1 jit-5000007-0.elf", "26 more+0x1 jit-5000007-0.elf"];
@@ -25,7 +25,7 @@ fn a_dump_that_claims_more_than_it_has() {
     let load = dump.len();
     dump.extend(&Jit::begun().code(20, 0x100, "more").bytes()[40..]);
     dump[load + 40..load + 48].copy_from_slice(&(u64::MAX - 5).to_le_bytes());
-    scene.write("jit-5000007.dump", &dump);
+    scene.write(DUMP, &dump);
     let injected = scene.inject(&recording, &["--force"]);
     assert_eq!(injected.counts(), (1, 1), "{}", injected.said());
     assert_eq!(scene.shown()[0], shown[0]);
@@ -45,14 +45,13 @@ fn paths_of_any_bytes() {
         &[b'/'; 4095],
     ] {
         let scene = Scene::new();
-        let mut recording = Recording::new();
-        recording.comm(PID, PID, "app", MS).map(PID, ARENA, "//anon", 2 * MS);
+        let mut recording = app(PID, "//anon");
         recording.map_bytes(PID, MARKER.start, 0x1000, path, 10 * MS);
         recording.sample(PID, CODE + 1, 25 * MS);
         let injected = scene.inject(&recording, &[]);
         assert_eq!(injected.counts(), (0, 1), "{}", path.escape_ascii());
         assert!(!injected.said().contains('\x1b'), "{}", injected.said());
-        scene.perf(&["script", "-i", "out.data"]);
+        scene.run("perf script -i out.data");
     }
 }
 
@@ -63,7 +62,7 @@ fn names_of_code_of_any_bytes() {
     let injected = scene.inject(&recording, &[]);
     assert_eq!(injected.counts(), (2, 0));
     assert!(!injected.said().contains('\x1b'), "{}", injected.said());
-    let script = scene.perf(&["script", "-i", "out.data"]);
+    let script = scene.run("perf script -i out.data");
     assert!(!script.contains('\x1b'), "{script}");
     assert_eq!(script.lines().count(), 2, "{script}");
 }
@@ -96,9 +95,7 @@ fn mappings_of_absurd_size() {
 fn code_at_absurd_addresses() {
     let addresses = [0, 1, 0xfff, u64::MAX - 0x40, u64::MAX - 0x3f, u64::MAX, 1 << 63, CODE];
     for attr in [Attr::new(USUAL), Attr::new(USUAL | REGS_USER | STACK_USER)] {
-        let scene = Scene::new();
-        let mut recording = Recording::of(&[attr]);
-        process(&scene, &mut recording, PID);
+        let (scene, mut recording) = begun_with(attr, Jit::begun());
         let mut jit = Jit::begun();
         for (number, address) in addresses.into_iter().enumerate() {
             jit = jit.load(20 * MS, address, 0x40, &format!("code {number}"));
@@ -106,7 +103,7 @@ fn code_at_absurd_addresses() {
         }
         jit = jit.moved(30 * MS, 7, CODE, u64::MAX - 0x10, u64::MAX);
         recording.sample(PID, u64::MAX - 8, 35 * MS);
-        scene.write("jit-5000007.dump", &jit.bytes());
+        scene.dump(jit);
         scene.inject(&recording, &[]).json();
         let shown = scene.shown();
         let is_named = |line: &String| line.starts_with("25 code 7+0x0 jit-5000007-");
@@ -129,9 +126,7 @@ fn processes_that_are_their_own_ancestors() {
 
 /// Code that alternates at one address, each version seen running.
 fn alternating(attr: Attr, versions: u64) -> (Scene, Injected) {
-    let scene = Scene::new();
-    let mut recording = Recording::of(&[attr]);
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun_with(attr, Jit::begun());
     let mut jit = Jit::begun();
     for version in 0..versions {
         let time = 20 * MS + 100 * version;
@@ -141,7 +136,7 @@ fn alternating(attr: Attr, versions: u64) -> (Scene, Injected) {
             recording.round();
         }
     }
-    scene.write("jit-5000007.dump", &jit.bytes());
+    scene.dump(jit);
     let injected = scene.inject(&recording, &[]);
     assert_eq!(injected.counts(), (versions, 0));
     (scene, injected)
@@ -170,9 +165,7 @@ fn many_codes_at_one_address_need_few_images() {
 fn many_mappings_over_many_codes() {
     // Files and memory, mapped over and over across runs of code that lie a page apart.
     for name in ["/nowhere/libx.so", "//anon"] {
-        let scene = Scene::new();
-        let mut recording = Recording::new();
-        process(&scene, &mut recording, PID);
+        let (scene, mut recording) = begun(Jit::begun());
         let mut jit = Jit::begun();
         for number in 0..5000 {
             let address = CODE + 0x2000 * number;
@@ -183,9 +176,9 @@ fn many_mappings_over_many_codes() {
             let range = CODE..CODE + 0x2000 * 5000;
             recording.map(PID, range, name, 30 * MS + number);
         }
-        scene.write("jit-5000007.dump", &jit.bytes());
+        scene.dump(jit);
         scene.inject(&recording, &[]).json();
-        let size = |name| std::fs::metadata(scene.path(name)).unwrap().len();
+        let size = |name| scene.size(name);
         assert!(size("out.data") < 10 * size("perf.data"), "{name}: {}", size("out.data"));
     }
 }

@@ -1,7 +1,7 @@
 //! Images beside what else was mapped.
 
 use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Expected, Jit, MARKER, MS, PID, Scene};
+use crate::inject::scene::{ARENA, CODE, DUMP, Expected, Jit, MARKER, MS, PID, Scene};
 
 /// A process that has mapped this, and its marker at 10 ms. Times are milliseconds.
 fn expect(maps: &[(std::ops::Range<u64>, &str, u64)], jit: Jit, samples: &[Expected<'_>]) -> Scene {
@@ -11,8 +11,8 @@ fn expect(maps: &[(std::ops::Range<u64>, &str, u64)], jit: Jit, samples: &[Expec
     for (range, name, time) in maps {
         recording.map(PID, range.clone(), name, time * MS);
     }
-    recording.map(PID, MARKER, &scene.name("jit-5000007.dump"), 10 * MS);
-    scene.write("jit-5000007.dump", &jit.bytes());
+    recording.map(PID, MARKER, &scene.name(DUMP), 10 * MS);
+    scene.dump(jit);
     scene.expect(&mut recording, samples);
     scene
 }

@@ -1,18 +1,13 @@
 //! Recordings, dumps and maps of which a few words are not what they were.
 
-use std::process::Command;
-
-use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Jit, MS, OTHER, PID, Scene, process};
+use crate::inject::scene::{ARENA, CODE, DUMP, Jit, MS, OTHER, PID, Scene, begun};
 use crate::mutants::{mutate, try_mutants};
 
-const FILES: [&str; 3] = ["perf.data", "jit-5000007.dump", "perf-5000008.map"];
+const FILES: [&str; 3] = ["perf.data", DUMP, "perf-5000008.map"];
 
 /// A recording of two processes, one with a dump and a child, the other with a perf map.
 fn files() -> [Vec<u8>; 3] {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (_, mut recording) = begun(Jit::begun());
     recording.comm(OTHER, OTHER, "other", MS).map(OTHER, ARENA, "[anon:JIT]", 2 * MS);
     recording.fork(PID + 2, PID, 22 * MS).time_conv(0, 1, 0);
     for time in 25..45 {
@@ -45,10 +40,8 @@ fn a_mutated_recording_is_used_or_refused() {
     write(&sound);
     let whole = scene.inject_file("perf.data", &["--aux-dir", "."]);
     assert!(whole.counts().0 > 10, "{:?}", whole.json());
-    let mut inject = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-    inject.current_dir(scene.folder()).env("HOME", scene.path("home")).env("NO_COLOR", "1");
-    inject.args(["inject", "-i", "perf.data", "-o", "out.data", "--force", "--aux-dir", "."]);
-    inject.arg("--allow-empty");
+    let words = "inject -i perf.data -o out.data --force --aux-dir . --allow-empty";
+    let inject = scene.jitscribe(words);
     try_mutants("a recording, a dump and a map", |numbers, seed| {
         let mut files = sound.clone();
         // Most is decided by the recording.

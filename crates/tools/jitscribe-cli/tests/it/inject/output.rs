@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use crate::inject::recording::{Recording, feature_text};
-use crate::inject::scene::{CODE, Jit, MS, PID, Scene, begun};
+use crate::inject::recording::{HOSTNAME, Recording, feature_text};
+use crate::inject::scene::{CODE, DUMP, Jit, MS, PID, Scene, begun};
 
-/// `HEADER_HOSTNAME` and `HEADER_CMDLINE` of perf.
-const HOSTNAME: u32 = 3;
+/// `HEADER_CMDLINE`.
 const CMDLINE: u32 = 11;
 
 fn scene() -> (Scene, Recording) {
@@ -20,13 +19,11 @@ fn nothing_is_overwritten_unless_asked() {
     let (scene, recording) = scene();
     scene.write("out.data", b"precious");
     let refused = scene.inject(&recording, &[]);
-    assert_eq!(refused.output.status.code(), Some(1));
-    assert_eq!(
-        refused.said(),
-        "jitscribe: error: out.data: already exists; use --force to replace it\n"
-    );
-    assert_eq!(std::fs::read(scene.path("out.data")).unwrap(), b"precious");
-    assert_eq!(scene.files(), ["jit-5000007.dump", "out.data", "perf.data"]);
+    refused.fails("");
+    let said = "jitscribe: error: out.data: already exists; use --force to replace it\n";
+    assert_eq!(refused.said(), said);
+    assert_eq!(scene.read("out.data"), b"precious");
+    assert_eq!(scene.all_files(), [DUMP, "out.data", "perf.data"]);
     scene.inject(&recording, &["--force"]).clean();
     assert_eq!(scene.shown(), ["25 code+0x1 jit-5000007-0.elf"]);
 }
@@ -34,37 +31,33 @@ fn nothing_is_overwritten_unless_asked() {
 #[test]
 fn an_image_in_the_way_is_kept_and_nothing_is_left_behind() {
     let (scene, recording) = scene();
-    scene.write("out.data.jit/jit-5000007-0.elf", b"precious");
-    let refused = scene.inject(&recording, &[]);
-    assert_eq!(refused.output.status.code(), Some(1));
-    assert!(refused.said().contains("jit-5000007-0.elf: already exists"), "{}", refused.said());
-    assert_eq!(scene.files(), ["jit-5000007.dump", "out.data.jit/jit-5000007-0.elf", "perf.data"]);
-    assert_eq!(std::fs::read(scene.path("out.data.jit/jit-5000007-0.elf")).unwrap(), b"precious");
+    let image = "out.data.jit/jit-5000007-0.elf";
+    scene.write(image, b"precious");
+    scene.inject(&recording, &[]).fails("jit-5000007-0.elf: already exists");
+    assert_eq!(scene.all_files(), [DUMP, image, "perf.data"]);
+    assert_eq!(scene.read(image), b"precious");
 }
 
 #[test]
 fn a_failure_leaves_nothing_behind() {
     let (scene, _) = scene();
     scene.write("perf.data", b"PERFILE3 is no such thing, whatever one may think of it");
-    let failed = scene.inject_file("perf.data", &[]);
-    assert_eq!(failed.output.status.code(), Some(1));
-    assert_eq!(scene.files(), ["jit-5000007.dump", "perf.data"]);
-    let missing = scene.inject_file("nowhere.data", &[]);
-    assert_eq!(missing.output.status.code(), Some(1));
-    assert!(missing.said().contains("nowhere.data: "), "{}", missing.said());
-    assert_eq!(scene.files(), ["jit-5000007.dump", "perf.data"]);
+    for (input, says) in [("perf.data", "perf.data: "), ("nowhere.data", "nowhere.data: ")] {
+        scene.inject_file(input, &[]).fails(says);
+        assert_eq!(scene.all_files(), [DUMP, "perf.data"]);
+    }
 }
 
 #[test]
 fn the_output_goes_beside_the_input_by_default() {
     let (scene, recording) = scene();
     scene.write("perf.data", &recording.file());
-    let injected = scene.run(&["--json"]);
+    let injected = scene.injected(&["--json"]);
     assert_eq!(injected.clean().json()["output"], "perf.data.jitted");
     assert_eq!(
-        scene.files(),
+        scene.all_files(),
         [
-            "jit-5000007.dump",
+            DUMP,
             "perf.data",
             "perf.data.jitted",
             "perf.data.jitted.jit/jit-5000007-0.elf",
@@ -84,14 +77,11 @@ fn the_output_over_the_input() {
 #[test]
 fn features_are_kept_and_images_named_by_their_build_ids() {
     let (scene, mut recording) = scene();
-    recording.feature(HOSTNAME, &feature_text("somewhere")).feature(CMDLINE, &{
-        let mut bytes = 2u32.to_le_bytes().to_vec();
-        bytes.extend([feature_text("perf"), feature_text("record")].concat());
-        bytes
-    });
+    let words = [&2u32.to_le_bytes()[..], &feature_text("perf"), &feature_text("record")].concat();
+    recording.feature(HOSTNAME, &feature_text("somewhere")).feature(CMDLINE, &words);
     let injected = scene.inject(&recording, &[]);
     let lines = |file| -> Vec<String> {
-        let told = scene.perf(&["report", "--header-only", "-i", file]);
+        let told = scene.run(&["perf", "report", "--header-only", "-i", file]);
         let features = told.lines().filter(|line| line.contains(" : "));
         // Where and how large the file is differs.
         let same = features.filter(|line| {
@@ -106,9 +96,9 @@ fn features_are_kept_and_images_named_by_their_build_ids() {
 
     let image = &injected.json()["images"][0];
     let (path, id) = (image["path"].as_str().unwrap(), image["build_id"].as_str().unwrap());
-    let of_file = scene.perf(&["buildid-list", "-i", path]);
+    let of_file = scene.run(&["perf", "buildid-list", "-i", path]);
     assert_eq!(of_file.trim(), id);
-    let of_recording = scene.perf(&["buildid-list", "-i", "out.data"]);
+    let of_recording = scene.run("perf buildid-list -i out.data");
     assert_eq!(of_recording.trim(), format!("{id} {path}"));
     assert!(Path::new(path).is_absolute());
 }
@@ -120,14 +110,14 @@ fn the_output_is_hardly_larger_and_the_home_untouched() {
         recording.sample(PID, CODE + time % 0x40, 25 * MS + time);
     }
     scene.inject(&recording, &[]).clean();
-    let size = |name| std::fs::metadata(scene.path(name)).unwrap().len();
+    let size = |name| scene.size(name);
     let grown = size("out.data") - size("perf.data");
     assert!(grown < 1000, "{grown}");
-    assert_eq!(std::fs::read_dir(scene.path("home")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(scene.home()).unwrap().count(), 0);
     assert_eq!(
-        scene.files(),
+        scene.all_files(),
         [
-            "jit-5000007.dump",
+            DUMP,
             "out.data",
             "out.data.jit/jit-5000007-0.elf",
             "out.data.jit/jit-5000007.codes.jsonl",
@@ -141,7 +131,7 @@ fn the_cache_is_filled_when_asked() {
     let (scene, recording) = scene();
     let injected = scene.inject(&recording, &["--buildid-cache"]);
     let id = injected.clean().json()["images"][0]["build_id"].as_str().unwrap().to_owned();
-    let cached = scene.path(&format!("home/.debug/.build-id/{}/{}", &id[..2], &id[2..]));
+    let cached = scene.home().join(format!(".debug/.build-id/{}/{}", &id[..2], &id[2..]));
     assert!(cached.join("elf").is_file(), "{cached:?}");
 }
 

@@ -5,46 +5,37 @@ use std::os::unix::fs::chown;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
 use crate::common::{Running, wait_until};
-use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Injected, Jit, MARKER, MS, PID, Scene};
+use crate::inject::scene::{CODE, DUMP, Injected, Jit, MARKER, MS, PID, Scene, app};
 
 /// Two users that are not root.
 const USER: u32 = 65534;
 const STRANGER: u32 = 12345;
 
-fn recording(pid: u32) -> Recording {
-    let mut recording = Recording::new();
-    recording.comm(pid, pid, "app", MS).map(pid, ARENA, "[anon:JIT]", 2 * MS);
-    recording
-}
-
 /// A recording of a process with a sample in its code, which a perf map of this owner tells of.
 fn map_of(pid: u32, owner: u32) -> (Scene, String) {
     let scene = Scene::new();
-    scene.write("perf.data", &recording(pid).sample(pid, CODE + 1, 25 * MS).file());
+    let recording = app(pid, "[anon:JIT]").sample(pid, CODE + 1, 25 * MS).file();
     let map = format!("perf-{pid}.map");
-    scene.write(&map, format!("{CODE:x} 40 named\n").as_bytes());
+    scene.write("perf.data", recording).write(&map, format!("{CODE:x} 40 named\n"));
     chown(scene.path(&map), Some(owner), None).unwrap();
     (scene, map)
 }
 
 fn expect_left_out(injected: &Injected, path: &str, option: &str) {
     assert_eq!(injected.counts(), (0, 1));
-    let told: Vec<String> =
-        injected.warnings().into_iter().filter(|told| told.contains(path)).collect();
-    let [told] = &told[..] else { panic!("{:?}", injected.warnings()) };
-    assert!(told.contains(&format!("belongs to user {STRANGER}")), "{told}");
-    assert!(told.contains(option), "{told}");
+    let warnings = injected.warnings();
+    let of_file: Vec<_> = warnings.iter().filter(|warning| warning.contains(path)).collect();
+    let [warning] = of_file[..] else { panic!("{warnings:?}") };
+    assert!(warning.contains(&format!("belongs to user {STRANGER}")), "{warning}");
+    assert!(warning.contains(option), "{warning}");
 }
 
 #[test]
 fn a_strangers_perf_map_is_left_out_unless_it_is_named() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let (scene, map) = map_of(PID, STRANGER);
     let option = format!("--perf-map {PID}=");
     expect_left_out(&scene.inject_file("perf.data", &[]), &map, &option);
@@ -59,28 +50,26 @@ fn a_strangers_perf_map_is_left_out_unless_it_is_named() {
 
 #[test]
 fn where_others_cannot_make_files_it_does_not_matter_whose_they_are() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     // `/tmp` is around all else that a test has.
     let folder = tempfile::TempDir::new_in("/root").unwrap();
     let (scene, map) = map_of(PID, STRANGER);
-    for file in ["perf.data", &map] {
-        fs::copy(scene.path(file), folder.path().join(file)).unwrap();
-        chown(folder.path().join(file), Some(STRANGER), None).unwrap();
-    }
-    chown(folder.path().join("perf.data"), Some(0), None).unwrap();
-    let input = folder.path().join("perf.data");
-    let injected = scene.inject_file(input.to_str().unwrap(), &[]);
+    let [data, map] = ["perf.data", &map].map(|file| {
+        let copy = folder.path().join(file);
+        fs::copy(scene.path(file), &copy).unwrap();
+        copy
+    });
+    chown(map, Some(STRANGER), None).unwrap();
+    let injected = scene.inject_file(data.to_str().unwrap(), &[]);
     assert_eq!(injected.clean().counts(), (1, 0));
 }
 
 /// A process of another user.
 fn sleeper() -> Running {
-    let mut command = Command::new("setpriv");
     let user = USER.to_string();
+    let mut command = Command::new("setpriv");
     command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "sleep", "600"]);
-    let sleeper = Running::start(command);
+    let sleeper = Running::start(&mut command);
     let status = format!("/proc/{}/status", sleeper.pid());
     wait_until("it has become another user", || {
         fs::read_to_string(&status).unwrap().contains(&format!("Uid:\t{user}\t{user}"))
@@ -90,9 +79,7 @@ fn sleeper() -> Running {
 
 #[test]
 fn the_perf_map_of_a_process_that_runs_is_its_users() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let process = sleeper();
     let pid = process.pid();
     let (scene, map) = map_of(pid, USER);
@@ -107,20 +94,18 @@ fn the_perf_map_of_a_process_that_runs_is_its_users() {
 
 #[test]
 fn a_dump_of_any_user_that_the_process_has_mapped_is_its_own() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let scene = Scene::new();
-    let name = format!("jit-{PID}.dump");
-    let dump = Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "code").bytes();
-    scene.write(&name, &dump);
-    chown(scene.path(&name), Some(STRANGER), None).unwrap();
-    let mut recording = recording(PID);
-    recording.map_file(PID, MARKER, &scene.path(&name), 10 * MS).sample(PID, CODE + 1, 25 * MS);
+    let write = || {
+        scene.dump(Jit::begun().code(20, 0, "code"));
+        chown(scene.path(DUMP), Some(STRANGER), None).unwrap();
+    };
+    write();
+    let mut recording = app(PID, "[anon:JIT]");
+    recording.map_file(PID, MARKER, &scene.path(DUMP), 10 * MS).sample(PID, CODE + 1, 25 * MS);
     assert_eq!(scene.inject(&recording, &[]).clean().counts(), (1, 0));
     // Another file in its place.
-    fs::rename(scene.path(&name), scene.path("old")).unwrap();
-    scene.write(&name, &dump);
-    chown(scene.path(&name), Some(STRANGER), None).unwrap();
-    expect_left_out(&scene.inject(&recording, &["--force"]), &name, &format!("--jitdump {PID}="));
+    fs::rename(scene.path(DUMP), scene.path("old")).unwrap();
+    write();
+    expect_left_out(&scene.inject(&recording, &["--force"]), DUMP, &format!("--jitdump {PID}="));
 }

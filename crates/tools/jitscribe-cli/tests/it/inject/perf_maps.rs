@@ -1,21 +1,12 @@
 //! Code that only a perf map knows.
 
-use std::process::Command;
-
 use crate::inject::recording::{Recording, feature_text};
-use crate::inject::scene::{ARENA, CODE, Expected, Injected, Jit, MS, PID, Scene, begun};
+use crate::inject::scene::{ARENA, CODE, Expected, Injected, Jit, MS, PID, Scene, app, begun};
 
 /// `HEADER_ARCH`.
 const HEADER_ARCH: u32 = 6;
 
 const MAP: &str = "perf-5000007.map";
-
-/// What a command prints, which must succeed.
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A process that has mapped this, with a perf map.
 fn expect(maps: &[(std::ops::Range<u64>, &str)], map: &str, samples: &[Expected<'_>]) -> Injected {
@@ -25,7 +16,7 @@ fn expect(maps: &[(std::ops::Range<u64>, &str)], map: &str, samples: &[Expected<
     for (range, name) in maps {
         recording.map(PID, range.clone(), name, 2 * MS);
     }
-    scene.write(MAP, map.as_bytes());
+    scene.write(MAP, map);
     scene.expect(&mut recording, samples)
 }
 
@@ -76,8 +67,7 @@ fn lines_over_a_files_mapping_are_left_to_the_file() {
 #[test]
 fn lines_over_a_file_that_is_no_object_file_name_its_code() {
     let scene = Scene::new();
-    let mut recording = Recording::new();
-    recording.comm(PID, PID, "app", MS).map(PID, ARENA, &scene.name("image.core"), 2 * MS);
+    let mut recording = app(PID, &scene.name("image.core"));
     scene.write("image.core", &[0x90; 0x1000]).write(MAP, b"7f0000000100 40 code\n");
     scene.expect(&mut recording, &[(PID, 21, 0x101, "code+0x1 jit-5000007-0.elf")]);
 }
@@ -86,19 +76,15 @@ fn lines_over_a_file_that_is_no_object_file_name_its_code() {
 #[test]
 fn lines_over_a_file_with_symbols_say_why_they_are_not_used() {
     let scene = Scene::new();
-    scene.write("f.c", b"int f(void) { return 1; }");
-    let (source, library) = (scene.name("f.c"), scene.name("libf.so"));
-    run(Command::new("cc").args(["-shared", &source, "-o", &library]));
-    let symbols = run(Command::new("nm").args(["--defined-only", &library]));
+    scene.write("f.c", "int f(void) { return 1; }").run("cc -shared f.c -o libf.so");
+    let symbols = scene.run("nm --defined-only libf.so");
     let symbol = symbols.lines().find(|line| line.ends_with(" T f")).expect("a function");
-    let address = u64::from_str_radix(symbol.split(' ').next().unwrap(), 16).unwrap();
-    let mut recording = Recording::new();
-    recording.comm(PID, PID, "app", MS).map(PID, ARENA, &library, 2 * MS);
-    recording.sample(PID, CODE + address, 21 * MS);
-    scene.write(MAP, format!("{:x} 4 code\n", CODE + address).as_bytes());
+    let address = CODE + u64::from_str_radix(symbol.split(' ').next().unwrap(), 16).unwrap();
+    let mut recording = app(PID, &scene.name("libf.so"));
+    recording.sample(PID, address, 21 * MS);
+    scene.write(MAP, format!("{address:x} 4 code\n"));
     let injected = scene.inject(&recording, &[]);
-    let said = injected.said();
-    assert!(said.contains("(1 in all) is in files that have symbols of their own there"), "{said}");
+    injected.says("(1 in all) is in files that have symbols of their own there");
     assert_eq!(injected.counts(), (0, 0), "the sample is the library's");
 }
 
@@ -125,8 +111,7 @@ fn a_map_is_found_in_a_folder_and_by_its_name() {
         &["--perf-map", "moved/perf-5000007.map"],
     ] {
         let scene = Scene::new();
-        let mut recording = Recording::new();
-        recording.comm(PID, PID, "app", MS).map(PID, ARENA, "[anon:x]", 2 * MS);
+        let mut recording = app(PID, "[anon:x]");
         recording.sample(PID, CODE + 1, 25 * MS);
         let map = b"0x7f0000000000 0x40 code\n";
         scene.write("moved/x", map).write("moved/perf-5000007.map", map);
@@ -141,10 +126,9 @@ fn a_line_of_absurd_size_spoils_nothing_else() {
         ["7f0000000000 ffffffffffffffff", "1000 7fffffffffffffff", "7e0000000000 10000000000"]
     {
         let scene = Scene::new();
-        let mut recording = Recording::new();
-        recording.comm(PID, PID, "app", MS).map(PID, ARENA, "//anon", 2 * MS);
+        let mut recording = app(PID, "//anon");
         recording.sample(PID, CODE + 0x101, 21 * MS);
-        scene.write(MAP, format!("{huge} huge\n7f0000000100 40 code\n").as_bytes());
+        scene.write(MAP, format!("{huge} huge\n7f0000000100 40 code\n"));
         assert_eq!(scene.inject(&recording, &[]).counts(), (1, 0), "{huge}");
         let [shown] = &scene.shown()[..] else { panic!() };
         assert!(shown.starts_with("21 code+0x1 "), "{shown}");
@@ -168,7 +152,7 @@ fn code_without_a_gap_that_is_larger_than_one_image_can_be() {
             recording.sample(PID, address + n, (21 + n) * MS);
             expected.push(format!("{} f{n}+{n:#x} jit-5000007-{}.elf", 21 + n, n / 4));
         }
-        scene.write(MAP, map.as_bytes());
+        scene.write(MAP, map);
         assert_eq!(scene.inject(&recording, &[]).clean().counts(), (18, 0), "{arch}");
         assert_eq!(scene.shown(), expected, "{arch}");
     }

@@ -40,7 +40,7 @@ fn run(scene: &Scene, recording: &mut Recording) -> Injected {
         .load(20 * MS, text, 0x40, "by the dump")
         .load(20 * MS, text + 0x100, 0x40, "without a symbol")
         .load(20 * MS, CODE, 0x40, "jitted");
-    scene.write("jit-5000007.dump", &jit.bytes());
+    scene.dump(jit);
     scene.inject(recording, &["--force"])
 }
 
@@ -119,7 +119,7 @@ fn a_child_has_its_parents_program() {
     let jit = Jit::new(child, 16 * MS).load(20 * MS, PROGRAM + TEXT, 0x40, "by the dump");
     let jit = jit.load(20 * MS, CODE, 0x40, "jitted");
     scene.write(&format!("jit-{child}.dump"), &jit.bytes());
-    scene.write("jit-5000007.dump", &Jit::new(PID, 10 * MS).bytes());
+    scene.dump(Jit::new(PID, 10 * MS));
     let injected = scene.inject(&recording, &["--force"]);
     assert_eq!(injected.counts(), (1, 0));
     assert_eq!(scene.shown()[0], "31 first+0x1 program");

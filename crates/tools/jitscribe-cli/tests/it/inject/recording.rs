@@ -16,6 +16,9 @@ pub const REGS_USER: u64 = 1 << 12;
 pub const STACK_USER: u64 = 1 << 13;
 pub const IDENTIFIER: u64 = 1 << 16;
 
+/// `HEADER_HOSTNAME`.
+pub const HOSTNAME: u32 = 3;
+
 /// What samples of `perf record` say.
 pub const USUAL: u64 = IP | TID | TIME | PERIOD;
 

@@ -1,20 +1,21 @@
 //! A folder with a recording and what JITs wrote; `jitscribe inject` on it; what perf then shows.
 
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::ops::{Deref, Range};
+use std::process::Output;
 
 use jitdump::{DebugEntry, Endian, EntryName, ExtendedCode, Load, Move, Writer, WriterConfig};
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::common::files;
+use crate::common::{Bench, JITSCRIBE, files};
 use crate::inject::recording::{Attr, Recording, USUAL};
 
 /// A process id that no process of this machine can have.
 pub const PID: u32 = 5_000_007;
 /// Another one.
 pub const OTHER: u32 = 5_000_008;
+
+/// The jitdump of `PID`.
+pub const DUMP: &str = "jit-5000007.dump";
 
 /// Where the code lies.
 pub const CODE: u64 = 0x7f00_0000_0000;
@@ -26,41 +27,26 @@ pub const MARKER: Range<u64> = 0x7e00_0000_0000..0x7e00_0000_1000;
 /// A millisecond.
 pub const MS: u64 = 1_000_000;
 
-/// A folder of its own, gone at the end.
+/// A folder with a recording, and the files that belong to it.
 #[derive(Debug)]
-pub struct Scene {
-    folder: TempDir,
+pub struct Scene(Bench);
+
+impl Deref for Scene {
+    type Target = Bench;
+
+    fn deref(&self) -> &Bench {
+        &self.0
+    }
 }
 
 impl Scene {
-    /// An empty folder.
     pub fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        std::fs::create_dir(folder.path().join("home")).unwrap();
-        Self { folder }
+        Self(Bench::new())
     }
 
-    /// The folder.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// A path in it.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder().join(name)
-    }
-
-    /// The same as text.
-    pub fn name(&self, name: &str) -> String {
-        self.path(name).into_os_string().into_string().unwrap()
-    }
-
-    /// Writes a file, and the folders it lies in.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> &Self {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-        self
+    /// Writes the jitdump of `PID`.
+    pub fn dump(&self, jit: Jit) {
+        self.write(DUMP, jit.bytes());
     }
 
     /// `jitscribe inject -i perf.data -o out.data ARGS`.
@@ -72,17 +58,14 @@ impl Scene {
     /// The same with a recording that lies there already.
     pub fn inject_file(&self, input: &str, args: &[&str]) -> Injected {
         let fixed = ["-i", input, "-o", "out.data", "--json"];
-        self.run(&[&fixed[..], args].concat())
+        self.injected(&[&fixed[..], args].concat())
     }
 
     /// `jitscribe inject ARGS`, which must end by itself within a minute. Inferred names have tests of their own (`tests/tests/live/unnamed.rs`);
     /// without them, these tests see where nothing is announced.
-    pub fn run(&self, args: &[&str]) -> Injected {
-        let mut command = Command::new("timeout");
-        command.args(["60", env!("CARGO_BIN_EXE_jitscribe")]);
-        command.args(["inject", "--allow-empty", "--no-inferred-names"]).args(args);
-        command.current_dir(self.folder());
-        command.env("HOME", self.path("home")).env("NO_COLOR", "1").stdin(Stdio::null());
+    pub fn injected(&self, args: &[&str]) -> Injected {
+        let mut command = self.command(&["timeout", "60", JITSCRIBE, "inject"]);
+        command.args(["--allow-empty", "--no-inferred-names"]).args(args);
         let output = command.output().unwrap();
         assert_ne!(output.status.code(), Some(124), "jitscribe inject {args:?} hangs");
         Injected { output }
@@ -124,7 +107,7 @@ impl Scene {
     /// `perf script` on a recording.
     pub fn script(&self, recording: &str) -> Vec<Sample> {
         let fields = "comm,pid,tid,time,ip,sym,symoff,dso";
-        let out = self.perf(&["script", "--ns", "-i", recording, "-F", fields]);
+        let out = self.run(&format!("perf script --ns -i {recording} -F {fields}"));
         let mut samples: Vec<Sample> = Vec::new();
         for line in out.lines().filter(|line| !line.trim().is_empty()) {
             match line.split_once(": ").filter(|(head, _)| head.contains('/')) {
@@ -145,7 +128,7 @@ impl Scene {
 
     /// The source line of each sample in `out.data`; `??` for none.
     pub fn source_lines(&self) -> Vec<String> {
-        let out = self.perf(&["script", "--ns", "-i", "out.data", "-F", "time,ip,srcline"]);
+        let out = self.run("perf script --ns -i out.data -F time,ip,srcline");
         let mut lines = Vec::new();
         let mut told = out.lines().filter(|line| !line.trim().is_empty()).peekable();
         while let Some(line) = told.next() {
@@ -157,20 +140,9 @@ impl Scene {
         lines
     }
 
-    /// What perf prints, in this folder and with a home of its own.
-    pub fn perf(&self, args: &[&str]) -> String {
-        let mut perf = Command::new("perf");
-        perf.args(args).current_dir(self.folder()).env("HOME", self.path("home"));
-        let out = perf.stdin(Stdio::null()).output();
-        let out = out.unwrap_or_else(|e| panic!("perf: {e}; scripts/setup.sh installs it"));
-        let told = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "perf {args:?}: {}\n{told}", out.status);
-        String::from_utf8_lossy(&out.stdout).into_owned()
-    }
-
-    /// The names of the files in the folder and below, but for perf's own.
-    pub fn files(&self) -> Vec<String> {
-        files(self.folder())
+    /// The names of the files in the folder and below.
+    pub fn all_files(&self) -> Vec<String> {
+        files(&self.path(""))
     }
 }
 
@@ -222,6 +194,19 @@ impl Injected {
     /// Standard error.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// It failed, and said this.
+    #[track_caller]
+    pub fn fails(&self, text: &str) {
+        assert_eq!(self.output.status.code(), Some(1), "{}", self.said());
+        self.says(text);
+    }
+
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Self {
+        assert!(self.said().contains(text), "no {text:?}: {}", self.said());
+        self
     }
 
     /// The warnings.
@@ -362,15 +347,19 @@ impl Jit {
     }
 }
 
+/// The recording of a process that is seen from its beginning, and has this memory for code at 2 ms.
+pub fn app(pid: u32, memory: &str) -> Recording {
+    let mut recording = Recording::new();
+    recording.comm(pid, pid, "app", MS).map(pid, ARENA, memory, 2 * MS);
+    recording
+}
+
 /// A process that wrote `jit-PID.dump`, seen from its exec on: comm at 1 ms, memory for code at
 /// 2 ms, marker at 10 ms.
 pub fn process(scene: &Scene, recording: &mut Recording, pid: u32) {
-    recording.comm(pid, pid, "app", MS).map(pid, ARENA, "//anon", 2 * MS).map(
-        pid,
-        MARKER,
-        &scene.name(&format!("jit-{pid}.dump")),
-        10 * MS,
-    );
+    let marker = scene.name(&format!("jit-{pid}.dump"));
+    recording.comm(pid, pid, "app", MS).map(pid, ARENA, "//anon", 2 * MS);
+    recording.map(pid, MARKER, &marker, 10 * MS);
 }
 
 /// A folder with a dump of `PID`, and a recording that begins with that process.
@@ -383,6 +372,6 @@ pub fn begun_with(attr: Attr, jit: Jit) -> (Scene, Recording) {
     let scene = Scene::new();
     let mut recording = Recording::of(&[attr]);
     process(&scene, &mut recording, PID);
-    scene.write("jit-5000007.dump", &jit.bytes());
+    scene.dump(jit);
     (scene, recording)
 }

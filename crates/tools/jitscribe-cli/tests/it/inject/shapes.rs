@@ -1,7 +1,7 @@
 //! Recordings of every shape: pipes, several events, old kernels, other machines, cut off.
 
 use crate::inject::recording::{Attr, CPU, IDENTIFIER, PERIOD, Recording, USUAL};
-use crate::inject::scene::{ARENA, CODE, Injected, Jit, MS, PID, Scene, process};
+use crate::inject::scene::{ARENA, CODE, DUMP, Injected, Jit, MS, PID, Scene, process};
 
 /// `CODE` re-jitted at 30 ms.
 fn dump() -> Vec<u8> {
@@ -12,7 +12,7 @@ fn sampled(scene: &Scene, mut recording: Recording) -> Recording {
     process(scene, &mut recording, PID);
     recording.sample(PID, CODE + 1, 25 * MS).round();
     recording.sample(PID, CODE + 2, 35 * MS).round();
-    scene.write("jit-5000007.dump", &dump());
+    scene.write(DUMP, &dump());
     recording
 }
 
@@ -36,22 +36,21 @@ fn a_pipe_into_a_file_and_a_file_into_a_pipe() {
     assert_eq!(scene.shown(), BOTH);
 
     scene.write("perf.data", &recording.file());
-    let images = ["--image-dir", "images"];
-    let piped = scene.run(&[&["-i", "perf.data", "-o", "-"][..], &images].concat());
+    let to_pipe =
+        |options: &[&str]| scene.injected(&[&["-i", "perf.data", "-o", "-"], options].concat());
+    let piped = to_pipe(&["--image-dir", "images"]);
     assert!(piped.output.status.success(), "{}", piped.said());
-    assert!(piped.said().contains("2 named, 0 inferred, 0 unnamed"), "{}", piped.said());
+    piped.says("2 named, 0 inferred, 0 unnamed");
     scene.write("piped.data", &piped.output.stdout);
     let shown: Vec<String> = scene.script("piped.data").iter().map(|s| s.shown()).collect();
     assert_eq!(shown, BOTH);
     // Two images, and the list of compilations.
     assert_eq!(std::fs::read_dir(scene.path("images")).unwrap().count(), 3);
 
-    let refused = scene.run(&["-i", "perf.data", "-o", "-"]);
-    assert_eq!(refused.output.status.code(), Some(1));
-    assert!(refused.said().contains("-o - needs --image-dir DIR"), "{}", refused.said());
+    let refused = to_pipe(&[]);
+    refused.fails("-o - needs --image-dir DIR");
     assert_eq!(refused.output.stdout, b"");
-    let refused = scene.run(&["-i", "perf.data", "-o", "-", "--image-dir", "images", "--json"]);
-    assert_eq!(refused.output.status.code(), Some(1));
+    to_pipe(&["--image-dir", "images", "--json"]).fails("");
 }
 
 #[test]
@@ -69,7 +68,7 @@ fn two_events_of_different_layout() {
         .sample_of(1, (PID, PID), CODE + 2, &[], 26 * MS)
         .sample_of(1, (PID, PID), CODE + 3, &[], 35 * MS)
         .sample_of(0, (PID, PID), CODE + 4, &[], 36 * MS);
-    scene.write("jit-5000007.dump", &dump());
+    scene.write(DUMP, &dump());
     scene.inject(&recording, &[]).clean();
     assert_eq!(
         scene.shown(),
@@ -104,15 +103,14 @@ fn cut_off_anywhere() {
         let injected = scene.inject_file("perf.data", &["--force"]);
         let at_data = whole.len() - recording.len();
         if kept < at_data {
-            assert_eq!(injected.output.status.code(), Some(1), "{kept}: {}", injected.said());
-            assert!(injected.said().starts_with("jitscribe: error: perf.data: "));
+            injected.fails("jitscribe: error: perf.data: ");
             continue;
         }
         let (named, _) = injected.counts();
         if kept == whole.len() {
             injected.clean();
         } else {
-            assert!(injected.said().contains("truncated at offset"), "{kept}: {}", injected.said());
+            injected.says("truncated at offset");
         }
         // perf is asked where an event ends, which is where the picture changes.
         if kept % 40 == 0 && injected.json()["events"] != 0 {
@@ -133,7 +131,7 @@ fn events_in_any_order_within_the_recording() {
         .sample(PID, CODE + 3, 45 * MS);
     process(&scene, &mut recording, PID);
     recording.round();
-    scene.write("jit-5000007.dump", &dump());
+    scene.write(DUMP, &dump());
     scene.inject(&recording, &[]).clean();
     assert_eq!(scene.shown(), [BOTH[0], BOTH[1], "45 new+0x3 jit-5000007-0-1.elf"]);
 }

@@ -2,12 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::process::Command;
 
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
-use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Jit, MS, PID, Scene};
+use crate::inject::recording::{HOSTNAME, Recording, feature_text};
+use crate::inject::scene::{CODE, Jit, MS, PID, Scene, app};
 
 /// Two users that are not root.
 const USER: u32 = 65534;
@@ -33,45 +32,35 @@ fn scene() -> Scene {
     scene
 }
 
-/// What `jitscribe VERB` prints of a recording of a process whose code names this file, and whose dump belongs to this user.
-fn looked_at(scene: &Scene, file: &str, owner: Option<u32>, words: &[&str]) -> (String, String) {
-    record(scene, file, owner);
-    shown(scene, words)
+/// A recording of a process whose code names this file, and whose dump belongs to this user.
+fn record(scene: &Scene, file: &str, owner: Option<u32>) {
+    record_as(scene, file, owner, app(PID, "[anon:JIT]"));
 }
 
-/// Makes that recording.
-fn record(scene: &Scene, file: &str, owner: Option<u32>) {
+fn record_as(scene: &Scene, file: &str, owner: Option<u32>, mut recording: Recording) {
     let jit = Jit::begun().lines_of(&scene.name(file), 20 * MS, CODE, &[(CODE, 1), (CODE + 1, 2)]);
-    scene.write("jit.dump", &jit.load(20 * MS, CODE, 0x40, "hot").bytes());
+    scene.write("jit.dump", jit.load(20 * MS, CODE, 0x40, "hot").bytes());
     chown(scene.path("jit.dump"), owner, None).unwrap();
-    let mut recording = Recording::new();
-    recording.comm(PID, PID, "app", MS).map(PID, ARENA, "[anon:JIT]", 2 * MS);
     recording.sample(PID, CODE, 25 * MS).sample(PID, CODE + 1, 26 * MS);
     let injected = scene.inject(&recording, &["--jitdump", "jit.dump", "--force"]);
     assert_eq!(injected.counts(), (2, 0));
 }
 
-/// What `jitscribe VERB` prints of it.
-fn shown(scene: &Scene, words: &[&str]) -> (String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-    command.args(words).args(["-i", "out.data"]).current_dir(scene.folder());
-    let done = command.env("HOME", scene.path("home")).env("NO_COLOR", "1").output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (out, err) = (text(done.stdout), text(done.stderr));
-    assert!(done.status.success(), "{err}");
-    (out, err)
+/// `jitscribe annotate` of it shows the source, or says that it does not.
+fn expect_annotated(scene: &Scene, options: &str, is_shown: bool) {
+    let done = scene.ask(&format!("annotate --no-pager -i out.data {options}")).ok();
+    assert_eq!(done.stdout.contains("CANARY"), is_shown, "{done:?}");
+    assert_eq!(done.stderr.contains("--source-dir"), !is_shown, "{done:?}");
+    assert_eq!(done.stderr.contains("1 source not shown"), !is_shown, "{done:?}");
 }
 
-/// Both views of it show the source, or say that they do not.
+/// Both views show the source, or say that they do not.
 fn expect(scene: &Scene, file: &str, owner: Option<u32>, is_shown: bool) {
-    let (out, err) = looked_at(scene, file, owner, &["annotate", "--no-pager"]);
-    assert_eq!(out.contains("CANARY"), is_shown, "{file} of {owner:?}: {out}{err}");
-    assert_eq!(err.contains("--source-dir"), !is_shown, "{file} of {owner:?}: {err}");
-    let report = ["report", "-o", "report.html"];
-    let (_, err) = looked_at(scene, file, owner, &report);
-    let sources = format!("sources of {} files", u8::from(is_shown));
-    assert!(err.contains(&sources), "{file} of {owner:?}: {err}");
-    assert_eq!(err.contains("--source-dir"), !is_shown, "{file} of {owner:?}: {err}");
+    record(scene, file, owner);
+    expect_annotated(scene, "", is_shown);
+    let done = scene.ask("report -o report.html -i out.data").ok();
+    done.says(&format!("sources of {} files", u8::from(is_shown)));
+    assert_eq!(done.stderr.contains("--source-dir"), !is_shown, "{file} of {owner:?}: {done:?}");
 }
 
 #[test]
@@ -84,9 +73,7 @@ fn ones_own_sources_are_shown() {
 
 #[test]
 fn sources_that_the_recorded_user_may_not_read_are_not_shown() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let scene = scene();
     chown(scene.path("theirs"), Some(USER), None).unwrap();
     for (file, owner, is_shown) in [
@@ -100,33 +87,26 @@ fn sources_that_the_recorded_user_may_not_read_are_not_shown() {
         expect(&scene, file, Some(owner), is_shown);
     }
     // Their user names the folder, which is root's.
-    for dir in [".", "private"] {
-        let words = ["annotate", "--no-pager", "--source-dir", dir];
-        let (out, err) = looked_at(&scene, "private/open", Some(USER), &words);
-        assert!(out.contains("CANARY") && !err.contains("--source-dir"), "{out}{err}");
+    record(&scene, "private/open", Some(USER));
+    for folder in [".", "private"] {
+        expect_annotated(&scene, &format!("--source-dir {folder}"), true);
     }
     // A path may lead out of the folder.
-    let words = ["annotate", "--no-pager", "--source-dir", "named"];
-    let (out, err) = looked_at(&scene, "named/../private/open", Some(USER), &words);
-    assert!(!out.contains("CANARY") && err.contains("1 source not shown"), "{out}{err}");
+    record(&scene, "named/../private/open", Some(USER));
+    expect_annotated(&scene, "--source-dir named", false);
     // In a folder of the recorded user's, a link may lead anywhere.
     chown(scene.path("links"), Some(USER), None).unwrap();
-    let words = ["annotate", "--no-pager", "--source-dir", "links"];
-    let (out, err) = looked_at(&scene, "links/link", Some(USER), &words);
-    assert!(!out.contains("CANARY") && err.contains("1 source not shown"), "{out}{err}");
+    record(&scene, "links/link", Some(USER));
+    expect_annotated(&scene, "--source-dir links", false);
 }
 
 /// Any process can map a file with the name of an image, which has a list of codes beside it.
 #[test]
 fn images_of_other_users_cannot_say_whose_code_it_is() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let scene = scene();
     record(&scene, "closed", Some(0));
-    let annotate = ["annotate", "--no-pager"];
-    let (out, err) = shown(&scene, &annotate);
-    assert!(out.contains("CANARY"), "{out}{err}");
+    expect_annotated(&scene, "", true);
     let planted = |names: &str, owner: u32| {
         for entry in fs::read_dir(scene.path("out.data.jit")).unwrap() {
             let path = entry.unwrap().path();
@@ -137,8 +117,7 @@ fn images_of_other_users_cannot_say_whose_code_it_is() {
     };
     for names in [".elf", ".jsonl"] {
         planted(names, USER);
-        let (out, err) = shown(&scene, &annotate);
-        assert!(!out.contains("CANARY") && err.contains("1 source not shown"), "{out}{err}");
+        expect_annotated(&scene, "", false);
         planted(names, 0);
     }
 }
@@ -147,19 +126,10 @@ fn images_of_other_users_cannot_say_whose_code_it_is() {
 #[test]
 fn a_recording_of_another_machine_shows_what_everyone_may_read() {
     let scene = scene();
-    expect(&scene, "open", None, true);
-    let jit = Jit::begun().lines_of(&scene.name("closed"), 20 * MS, CODE, &[(CODE, 2)]);
-    scene.write("jit.dump", &jit.load(20 * MS, CODE, 0x40, "hot").bytes());
-    let mut recording = Recording::new();
-    recording.feature(3, &crate::inject::recording::feature_text("elsewhere"));
-    recording.comm(PID, PID, "app", MS).map(PID, ARENA, "[anon:JIT]", 2 * MS);
-    recording.sample(PID, CODE, 25 * MS);
-    let injected = scene.inject(&recording, &["--jitdump", "jit.dump", "--force"]);
-    assert_eq!(injected.counts(), (1, 0));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-    command.args(["annotate", "--no-pager", "-i", "out.data"]).current_dir(scene.folder());
-    let done = command.output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert!(!String::from_utf8_lossy(&done.stdout).contains("CANARY"));
-    assert!(done.status.success() && told.contains("1 source not shown"), "{told}");
+    for (file, is_shown) in [("open", true), ("closed", false)] {
+        let mut recording = app(PID, "[anon:JIT]");
+        recording.feature(HOSTNAME, &feature_text("elsewhere"));
+        record_as(&scene, file, None, recording);
+        expect_annotated(&scene, "", is_shown);
+    }
 }

@@ -37,7 +37,7 @@ fn each_span_of_time_has_an_image() {
 }
 
 #[test]
-fn code_that_nobody_saw_running_makes_no_image() {
+fn code_that_was_never_seen_running_makes_no_image() {
     let load = |jit: Jit, version: u64| jit.code(20 + version, 0, &format!("v{version}"));
     let jit = (0..100).fold(Jit::begun(), load);
     let (_, injected) = expect(jit, &[(PID, 70, 1, "v50+0x1 jit-5000007-0.elf")]);
@@ -56,7 +56,7 @@ fn images_have_unwind_tables_even_if_no_code_has() {
         let section = file.section_by_name(name).unwrap_or_else(|| panic!("no {name}"));
         assert!(section.size() > 0, "{name}");
     }
-    let events = scene.perf(&["script", "-i", "out.data", "--show-mmap-events"]);
+    let events = scene.run("perf script -i out.data --show-mmap-events");
     let is_of_tables = |line: &str| line.contains(": r--p ") && line.ends_with(&path);
     assert!(events.lines().any(is_of_tables), "{events}");
 }

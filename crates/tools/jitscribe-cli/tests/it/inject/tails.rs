@@ -3,7 +3,7 @@
 use jitdump::extension::Kind;
 use jitdump::{ExtendedCode, Inlined, LineEntry};
 
-use crate::inject::scene::{CODE, Jit, MS, PID, begun};
+use crate::inject::scene::{CODE, DUMP, Jit, MS, PID, begun};
 
 fn code(time: u64, address: u64, name: &str) -> ExtendedCode<'_> {
     ExtendedCode {
@@ -78,21 +78,13 @@ fn either_line_table_can_be_shown_and_inlined_calls_with_the_source() {
     recording.sample(PID, CODE + 1, 25 * MS).sample(PID, CODE + 9, 26 * MS);
     scene.inject(&recording, &[]).clean();
     assert_eq!(scene.source_lines(), ["25 app.js:5", "26 lib.js:70"]);
-    let image = scene.path("out.data.jit/jit-5000007-0.elf");
-    let addr2line = |image: &std::path::Path| {
-        let output = std::process::Command::new("addr2line")
-            .args(["-f", "-i", "-s", "-e"])
-            .arg(image)
-            .arg(format!("{:#x}", 0x1008 + CODE % 0x1000))
-            .output()
-            .unwrap_or_else(|e| panic!("addr2line: {e}; scripts/setup.sh installs binutils"));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    assert_eq!(addr2line(&image), "callee\nlib.js:70\nouter\napp.js:6\n");
+    let image = "out.data.jit/jit-5000007-0.elf";
+    let inlined = format!("addr2line -f -i -s -e {image} {:#x}", 0x1008 + CODE % 0x1000);
+    assert_eq!(scene.run(&inlined), "callee\nlib.js:70\nouter\napp.js:6\n");
 
     scene.inject(&recording, &["--lines", "ir", "--force"]).clean();
     assert_eq!(scene.source_lines(), ["25 outer.ir:1", "26 outer.ir:2"]);
-    assert_eq!(addr2line(&image), "outer\nouter.ir:2\n");
+    assert_eq!(scene.run(&inlined), "outer\nouter.ir:2\n");
 }
 
 #[test]
@@ -103,7 +95,7 @@ fn what_a_log_had_no_room_for_is_told() {
     let mut writer = jitdump::Writer::append(jit.bytes(), jitdump::Endian::Little);
     let left_out = jitdump::extension::LeftOut { count: 3, first: 21 * MS, last: 22 * MS };
     writer.left_out(23 * MS, &left_out).unwrap();
-    scene.write("jit-5000007.dump", writer.sink());
+    scene.write(DUMP, writer.sink());
     let warnings = scene.inject(&recording, &[]).warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("3 codes are missing"), "{warnings:?}");

@@ -24,14 +24,12 @@ impl Server {
             // A port that is free: the system chose it a moment ago, but another program may take it now.
             let port = TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = port.local_addr().expect("bound").port();
-            let mut command = bench.command("debuginfod");
-            command.args(["-p", &port.to_string(), "-d"]).arg(bench.path("index.sqlite"));
             // It looks for new files every second.
-            command.args(["-t", "1", "-F"]).arg(folder);
-            let said = bench.path("debuginfod.said");
-            let file = File::create(&said).expect("a file");
-            command.stdout(file.try_clone().expect("a descriptor")).stderr(file);
-            let mut running = Running::start(command);
+            let words = format!("debuginfod -p {port} -d {} -t 1 -F", bench.name("index.sqlite"));
+            let mut command = bench.command(&words);
+            let file = File::create(bench.path("debuginfod.said")).expect("a file");
+            command.arg(folder).stdout(file.try_clone().expect("a descriptor")).stderr(file);
+            let mut running = Running::spawn(&mut command);
             // The port is not connected to before it is listened on: a socket that connects to a free port of this range may get it, and is connected to itself.
             while running.is_running() {
                 if is_listened_on(port) {
@@ -39,7 +37,7 @@ impl Server {
                 }
                 std::thread::yield_now();
             }
-            let said = fs::read_to_string(&said).expect("text");
+            let said = String::from_utf8(bench.read("debuginfod.said")).expect("text");
             assert!(said.contains("Address already in use"), "{said}");
         }
     }
@@ -103,14 +101,13 @@ impl Scene {
         let bench = Bench::new();
         bench.open();
         let folder = bench.path("images");
-        let words = ["--images", folder.to_str().expect("UTF-8")];
-        let agent = Agent::start(&bench, &words);
+        let agent = Agent::start(&bench, &format!("--images {}", bench.name("images")));
         // It answers when it has opened the folder.
         agent.processes();
         let mut server = Server::start(&bench, &folder);
         let mut process = started_with_bytes();
-        process.tell(&format!("load {FIRST} 64 first"));
-        process.tell(&format!("load {SECOND} 64 second"));
+        process.load(FIRST, 64, "first");
+        process.load(SECOND, 64, "second");
         let images = [FIRST, SECOND].map(|address| image(&agent, process.pid(), address));
         for image in &images {
             let content = image.read(&folder);
@@ -124,12 +121,9 @@ impl Scene {
 
     /// The file that a client of debuginfod gets.
     fn found(&self, kind: &str, image: &Image) -> PathBuf {
-        let mut find = self.bench.command("debuginfod-find");
-        find.args([kind, &image.build_id]);
+        let mut find = self.bench.command(&["debuginfod-find", kind, &image.build_id]);
         self.server.tell(&self.bench, &mut find);
-        let done = finish(find);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        PathBuf::from(done.stdout.trim())
+        PathBuf::from(finish(&mut find).ok().stdout.trim())
     }
 }
 
@@ -155,16 +149,14 @@ fn gdb_has_names_and_lines_by_a_build_id_alone() {
     let scene = Scene::new();
     for (image, name) in scene.images.iter().zip(["first", "second"]) {
         // Nothing is left of it but instructions and the build-id.
-        let bare = scene.bench.path(name);
-        let mut strip = scene.bench.command("objcopy");
-        strip.arg("--strip-all").arg(image.path(&scene.folder)).arg(&bare);
-        assert_eq!(finish(strip).code, 0);
+        let mut strip = scene.bench.command("objcopy --strip-all");
+        finish(strip.arg(image.path(&scene.folder)).arg(name)).ok();
         let at = image.address + 2;
-        let mut gdb = scene.bench.command("gdb");
-        gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled on"]);
+        let mut gdb = scene.bench.command(&["gdb", "-nx", "-batch", name]);
+        gdb.args(["-iex", "set debuginfod enabled on"]);
         gdb.args(["-ex", &format!("info symbol {at}"), "-ex", &format!("info line *{at}")]);
-        scene.server.tell(&scene.bench, gdb.arg(&bare));
-        let printed = finish(gdb).stdout;
+        scene.server.tell(&scene.bench, &mut gdb);
+        let printed = finish(&mut gdb).stdout;
         assert!(printed.contains(&format!("{name} + 2 in section .text")), "{printed}");
         let line = format!("Line 8 of \"/src/a.lang\" starts at address {at:#x} <{name}+2>");
         assert!(printed.contains(&line), "{printed}");

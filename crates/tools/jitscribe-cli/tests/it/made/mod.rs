@@ -1,12 +1,8 @@
-//! A small jitdump in which every event happens, and the command to show it with.
-
-use std::path::Path;
-use std::process::{Command, Output};
+//! A small jitdump in which every event happens.
 
 use jitdump::{
     DebugEntry, Endian, EntryName, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig,
 };
-use tempfile::TempDir;
 
 /// Where the code begins.
 pub const BASE: u64 = 0x7f00_0000_1000;
@@ -75,53 +71,4 @@ pub fn dump() -> Vec<u8> {
     writer.load(4 * SECOND + 1, &load(4, BASE + 0x18, 0x10, b"a\x1b[31m\n")).unwrap();
     writer.close(5 * SECOND).unwrap();
     writer.into_sink()
-}
-
-/// A folder with files, in which the command runs.
-pub struct Folder(TempDir);
-
-impl Folder {
-    /// One with this file.
-    pub fn with(name: &str, bytes: &[u8]) -> Self {
-        Self(tempfile::tempdir().unwrap()).and(name, bytes)
-    }
-
-    /// This file, too.
-    pub fn and(self, name: &str, bytes: &[u8]) -> Self {
-        std::fs::write(self.path().join(name), bytes).unwrap();
-        self
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// The command under test, with words that blanks separate.
-    pub fn jitscribe(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-        command.args(words.split_whitespace()).current_dir(self.path()).env("NO_COLOR", "1");
-        command
-    }
-
-    /// Its exit code, standard output and standard error.
-    pub fn run(&self, words: &str) -> (i32, String, String) {
-        ended(&self.jitscribe(words).output().unwrap())
-    }
-
-    /// What another command prints, which must succeed.
-    pub fn tool(&self, words: &str) -> String {
-        let mut words = words.split_whitespace();
-        let tool = words.next().unwrap();
-        let run = Command::new(tool).args(words).current_dir(self.path()).output();
-        let run = run.unwrap_or_else(|e| panic!("{tool}: {e}; scripts/setup.sh installs binutils"));
-        let (code, out, err) = ended(&run);
-        assert_eq!(code, 0, "{tool}: {err}");
-        out
-    }
-}
-
-/// Exit code, standard output and standard error of a command that has ended.
-pub fn ended(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
