@@ -18,6 +18,11 @@ fn written(format: Format, profile: &Profile, options: &Options) -> Vec<u8> {
     bytes
 }
 
+/// The stacks that are read again from a profile in a format.
+fn read(format: Format, profile: &Profile, options: &Options) -> Stacks {
+    crate::readers::stacks(format, &written(format, profile, options))
+}
+
 /// How often each stack is in a profile.
 fn stacks(
     profile: &Profile,
@@ -69,24 +74,22 @@ fn busiest(profile: &Profile) -> ThreadId {
 }
 
 fn check(profile: &Profile) {
-    let all = Options::default();
     let everything = Selection::default();
-    let no_bottom = |_: &SampleRow| None;
-    let named = |frame: &Frame| (name(profile, frame), 0);
-    let with_line = |frame: &Frame| (name(profile, frame), u64::from(frame.line));
-    let names = stacks(profile, &everything, named, no_bottom);
-    let lines = stacks(profile, &everything, with_line, no_bottom);
-    let read = |format| written(format, profile, &all);
-    assert_eq!(crate::readers::firefox(&read(Format::Firefox)), lines);
-    assert_eq!(crate::readers::pprof::profile(&read(Format::Pprof)).stacks(), lines);
-    assert_eq!(crate::readers::otlp::stacks(&read(Format::Otlp)), lines);
-    assert_eq!(crate::readers::speedscope(&read(Format::Speedscope)), names);
-    assert_eq!(crate::readers::chrome(&read(Format::Chrome)), names);
-    assert_eq!(crate::readers::folded(&read(Format::Folded)), folded_stacks(profile));
     let mut of_thread = Selection::default();
     of_thread.threads = Some(vec![busiest(profile)]);
-    let names = stacks(profile, &of_thread, named, no_bottom);
-    assert_eq!(crate::readers::cpuprofile(&read(Format::Cpuprofile)), names);
+    let named = |frame: &Frame| (name(profile, frame), 0);
+    let with_line = |frame: &Frame| (name(profile, frame), u64::from(frame.line));
+    for format in Format::ALL {
+        let expected = match format {
+            Format::Firefox | Format::Pprof | Format::Otlp => {
+                stacks(profile, &everything, with_line, |_| None)
+            }
+            Format::Speedscope | Format::Chrome => stacks(profile, &everything, named, |_| None),
+            Format::Cpuprofile => stacks(profile, &of_thread, named, |_| None),
+            Format::Folded => folded_stacks(profile),
+        };
+        assert_eq!(read(format, profile, &Options::default()), expected, "{format:?}");
+    }
 }
 
 proptest! {
@@ -104,16 +107,14 @@ proptest! {
         options.selection.times = Some(0..500_000);
         let named = |frame: &Frame| (name(&profile, frame), 0);
         let names = stacks(&profile, &options.selection, named, |_| None);
-        let read = |format| written(format, &profile, &options);
-        prop_assert_eq!(crate::readers::speedscope(&read(Format::Speedscope)), names.clone());
-        prop_assert_eq!(crate::readers::chrome(&read(Format::Chrome)), names.clone());
-        prop_assert_eq!(crate::readers::cpuprofile(&read(Format::Cpuprofile)), names.clone());
         let total: u64 = names.values().sum();
-        let sum = |stacks: Stacks| stacks.values().sum::<u64>();
-        prop_assert_eq!(sum(crate::readers::firefox(&read(Format::Firefox))), total);
-        prop_assert_eq!(sum(crate::readers::folded(&read(Format::Folded))), total);
-        prop_assert_eq!(sum(crate::readers::pprof::profile(&read(Format::Pprof)).stacks()), total);
-        prop_assert_eq!(sum(crate::readers::otlp::stacks(&read(Format::Otlp))), total);
+        for format in Format::ALL {
+            let found = read(format, &profile, &options);
+            prop_assert_eq!(found.values().sum::<u64>(), total, "{:?}", format);
+            if [Format::Speedscope, Format::Chrome, Format::Cpuprofile].contains(&format) {
+                prop_assert_eq!(&found, &names, "{:?}", format);
+            }
+        }
     }
 
     /// Each function of a node or frame has its key, as `profile` computes it.
@@ -215,15 +216,9 @@ fn long_names_do_not_multiply() {
 #[test]
 fn an_empty_profile_is_a_file_too() {
     let profile = Builder::new().finish();
-    let none = Stacks::new();
-    let read = |format| written(format, &profile, &Options::default());
-    assert_eq!(crate::readers::firefox(&read(Format::Firefox)), none);
-    assert_eq!(crate::readers::speedscope(&read(Format::Speedscope)), none);
-    assert_eq!(crate::readers::pprof::profile(&read(Format::Pprof)).stacks(), none);
-    assert_eq!(crate::readers::cpuprofile(&read(Format::Cpuprofile)), none);
-    assert_eq!(crate::readers::chrome(&read(Format::Chrome)), none);
-    assert_eq!(crate::readers::otlp::stacks(&read(Format::Otlp)), none);
-    assert!(read(Format::Folded).is_empty());
+    for format in Format::ALL {
+        assert_eq!(read(format, &profile, &Options::default()), Stacks::new(), "{format:?}");
+    }
 }
 
 /// Tiers and lines in names, where a format has no other place for them.
@@ -251,16 +246,13 @@ fn names_have_tiers_and_lines_on_request() {
     assert_eq!(folded(&options), b"app;f [turbofan]_[j] 1\n");
     options.lines = true;
     assert_eq!(folded(&options), b"app;f [turbofan]:12_[j] 1\n");
-    let spelled = crate::readers::speedscope(&written(Format::Speedscope, &profile, &options));
-    assert_eq!(spelled.into_keys().next(), Some(vec![("f [turbofan]:12".to_owned(), 0)]));
-    // Lines have a place of their own.
-    for format in [Format::Cpuprofile, Format::Chrome] {
-        let read = if format == Format::Chrome {
-            crate::readers::chrome
-        } else {
-            crate::readers::cpuprofile
-        };
-        let stacks = read(&written(format, &profile, &options));
-        assert_eq!(stacks.into_keys().next(), Some(vec![("f [turbofan]".to_owned(), 0)]));
+    // Lines have a place of their own in some formats.
+    for (format, name) in [
+        (Format::Speedscope, "f [turbofan]:12"),
+        (Format::Cpuprofile, "f [turbofan]"),
+        (Format::Chrome, "f [turbofan]"),
+    ] {
+        let stacks = read(format, &profile, &options);
+        assert_eq!(stacks.into_keys().next(), Some(vec![(name.to_owned(), 0)]), "{format:?}");
     }
 }

@@ -5,12 +5,26 @@ pub mod pprof;
 
 use std::collections::{BTreeMap, HashMap};
 
+use profile_export::Format;
 use serde_json::Value;
 
 /// A function, and its line where the format tells.
 pub type Line = (String, u64);
 /// How often each stack was sampled.
 pub type Stacks = BTreeMap<Vec<Line>, u64>;
+
+/// What a file of this format has.
+pub fn stacks(format: Format, bytes: &[u8]) -> Stacks {
+    match format {
+        Format::Firefox => firefox(bytes),
+        Format::Speedscope => speedscope(bytes),
+        Format::Pprof => pprof::profile(bytes).stacks(),
+        Format::Folded => folded(bytes),
+        Format::Cpuprofile => cpuprofile(bytes),
+        Format::Otlp => otlp::stacks(bytes),
+        Format::Chrome => chrome(bytes),
+    }
+}
 
 fn place(value: &Value) -> Option<usize> {
     value.as_u64().map(|it| usize::try_from(it).expect("a place"))
@@ -24,8 +38,12 @@ fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
+}
+
 /// All samples; and that the columns of tables are equally long.
-pub fn firefox(bytes: &[u8]) -> Stacks {
+fn firefox(bytes: &[u8]) -> Stacks {
     let file: Value = serde_json::from_slice(bytes).expect("JSON");
     let shared = &file["shared"];
     for table in shared.as_object().expect("tables").values().filter(|it| it.is_object()) {
@@ -63,13 +81,13 @@ pub fn firefox(bytes: &[u8]) -> Stacks {
 }
 
 /// All samples; and that weights fill the time of each thread.
-pub fn speedscope(bytes: &[u8]) -> Stacks {
+fn speedscope(bytes: &[u8]) -> Stacks {
     let file: Value = serde_json::from_slice(bytes).expect("JSON");
     let mut counts = Stacks::new();
     for profile in array(&file["profiles"]) {
         let weights = array(&profile["weights"]);
-        let sum: u64 = weights.iter().map(|it| it.as_u64().expect("a weight")).sum();
-        let value = |name: &str| profile[name].as_u64().expect("a value");
+        let sum: u64 = weights.iter().map(number).sum();
+        let value = |name: &str| number(&profile[name]);
         assert_eq!(sum, value("endValue") - value("startValue"));
         assert_eq!(weights.len(), array(&profile["samples"]).len());
         for sample in array(&profile["samples"]) {
@@ -88,7 +106,7 @@ pub fn speedscope(bytes: &[u8]) -> Stacks {
 }
 
 /// Lines of text.
-pub fn folded(bytes: &[u8]) -> Stacks {
+fn folded(bytes: &[u8]) -> Stacks {
     let mut counts = Stacks::new();
     for line in std::str::from_utf8(bytes).expect("UTF-8").lines() {
         let (stack, count) = line.rsplit_once(' ').expect("a count");
@@ -112,28 +130,28 @@ fn walk(nodes: &HashMap<u64, (Option<u64>, String)>, id: u64) -> Vec<Line> {
 }
 
 /// The samples of its thread; and that hits and lines are as many, and times as long as the profile.
-pub fn cpuprofile(bytes: &[u8]) -> Stacks {
+fn cpuprofile(bytes: &[u8]) -> Stacks {
     let file: Value = serde_json::from_slice(bytes).expect("JSON");
     let mut nodes = HashMap::new();
     let mut hits = HashMap::new();
     for node in array(&file["nodes"]) {
-        let id = node["id"].as_u64().expect("an id");
+        let id = number(&node["id"]);
         let parent = nodes.get(&id).and_then(|(parent, _)| *parent);
         nodes.insert(id, (parent, text(&node["callFrame"]["functionName"])));
         for child in array(&node["children"]) {
             let name = String::new();
-            nodes.insert(child.as_u64().expect("an id"), (Some(id), name));
+            nodes.insert(number(child), (Some(id), name));
         }
         let is_idle = node["callFrame"]["functionName"] == "(idle)";
-        hits.insert(id, if is_idle { 0 } else { node["hitCount"].as_u64().expect("hits") });
+        hits.insert(id, if is_idle { 0 } else { number(&node["hitCount"]) });
         if let Some(ticks) = node.get("positionTicks") {
-            let sum: u64 = array(ticks).iter().map(|it| it["ticks"].as_u64().expect("ticks")).sum();
+            let sum: u64 = array(ticks).iter().map(|it| number(&it["ticks"])).sum();
             assert!(sum <= hits[&id]);
         }
     }
     let mut counts = Stacks::new();
     for sample in array(&file["samples"]) {
-        let id = sample.as_u64().expect("an id");
+        let id = number(sample);
         let lines = walk(&nodes, id);
         if !lines.is_empty() {
             *counts.entry(lines).or_default() += 1;
@@ -141,16 +159,15 @@ pub fn cpuprofile(bytes: &[u8]) -> Stacks {
         }
     }
     assert!(hits.values().all(|hits| *hits == 0));
-    let deltas: u64 =
-        array(&file["timeDeltas"]).iter().map(|it| it.as_u64().expect("a time")).sum();
-    let time = |name: &str| file[name].as_u64().expect("a time");
+    let deltas: u64 = array(&file["timeDeltas"]).iter().map(number).sum();
+    let time = |name: &str| number(&file[name]);
     assert!(time("startTime") + deltas <= time("endTime"));
     assert_eq!(array(&file["timeDeltas"]).len(), array(&file["samples"]).len());
     counts
 }
 
 /// The samples of all threads.
-pub fn chrome(bytes: &[u8]) -> Stacks {
+fn chrome(bytes: &[u8]) -> Stacks {
     let file: Value = serde_json::from_slice(bytes).expect("JSON");
     let mut nodes: HashMap<String, HashMap<u64, (Option<u64>, String)>> = HashMap::new();
     let mut counts = Stacks::new();
@@ -161,7 +178,7 @@ pub fn chrome(bytes: &[u8]) -> Stacks {
         let nodes = nodes.entry(text(&event["id"])).or_default();
         let data = &event["args"]["data"];
         for node in array(&data["cpuProfile"]["nodes"]) {
-            let id = node["id"].as_u64().expect("an id");
+            let id = number(&node["id"]);
             let parent = node.get("parent").and_then(Value::as_u64);
             assert!(parent.is_none_or(|parent| nodes.contains_key(&parent)), "callers come first");
             let name = text(&node["callFrame"]["functionName"]);
@@ -170,7 +187,7 @@ pub fn chrome(bytes: &[u8]) -> Stacks {
         let samples = array(&data["cpuProfile"]["samples"]);
         assert_eq!(samples.len(), array(&data["timeDeltas"]).len());
         for sample in samples {
-            let lines = walk(nodes, sample.as_u64().expect("an id"));
+            let lines = walk(nodes, number(sample));
             if !lines.is_empty() {
                 *counts.entry(lines).or_default() += 1;
             }

@@ -9,90 +9,61 @@ use super::Stacks;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
-    #[prost(message, repeated, tag = "1")]
-    pub sample_type: Vec<ValueType>,
+    /// How many there are is all that is compared.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub sample_type: Vec<Vec<u8>>,
     #[prost(message, repeated, tag = "2")]
     pub sample: Vec<Sample>,
-    #[prost(message, repeated, tag = "3")]
-    pub mapping: Vec<Mapping>,
     #[prost(message, repeated, tag = "4")]
-    pub location: Vec<Location>,
+    location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
-    pub function: Vec<Function>,
+    function: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
-    pub string_table: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct ValueType {
-    #[prost(int64, tag = "1")]
-    pub kind: i64,
-    #[prost(int64, tag = "2")]
-    pub unit: i64,
+    string_table: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Sample {
     #[prost(uint64, repeated, tag = "1")]
-    pub location_id: Vec<u64>,
+    location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     pub value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    pub label: Vec<Label>,
+    label: Vec<Label>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Label {
+struct Label {
     #[prost(int64, tag = "1")]
-    pub key: i64,
+    key: i64,
     #[prost(int64, tag = "2")]
-    pub text: i64,
+    text: i64,
     #[prost(int64, tag = "3")]
-    pub number: i64,
+    number: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Mapping {
+struct Location {
     #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(uint64, tag = "2")]
-    pub start: u64,
-    #[prost(uint64, tag = "3")]
-    pub limit: u64,
-    #[prost(int64, tag = "5")]
-    pub filename: i64,
-    #[prost(int64, tag = "6")]
-    pub build_id: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct Location {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(uint64, tag = "2")]
-    pub mapping_id: u64,
-    #[prost(uint64, tag = "3")]
-    pub address: u64,
+    id: u64,
     #[prost(message, repeated, tag = "4")]
-    pub line: Vec<Line>,
+    line: Vec<Line>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Line {
+struct Line {
     #[prost(uint64, tag = "1")]
-    pub function_id: u64,
+    function_id: u64,
     #[prost(int64, tag = "2")]
-    pub line: i64,
+    line: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Function {
+struct Function {
     #[prost(uint64, tag = "1")]
-    pub id: u64,
+    id: u64,
     #[prost(int64, tag = "2")]
-    pub name: i64,
-    #[prost(int64, tag = "4")]
-    pub filename: i64,
+    name: i64,
 }
 
 /// Reads a file.
@@ -103,8 +74,7 @@ pub fn profile(bytes: &[u8]) -> Profile {
 }
 
 impl Profile {
-    /// A string.
-    pub fn text(&self, number: i64) -> &str {
+    fn text(&self, number: i64) -> &str {
         &self.string_table[usize::try_from(number).expect("a number")]
     }
 
