@@ -8,5 +8,6 @@ mod live {
     mod difference;
     mod hostile;
     mod page;
+    mod shown;
     mod syntax;
 }

@@ -1,16 +1,14 @@
 //! What the page about two profiles shows in Chromium is what they have.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
+use crate::live::shown::{File, expect_nothing_executed, find, picture};
 use profile::significance::{binomial_exact, fisher_exact, holm};
 use profile::{
     About, Builder, Code, Frame, Function, FunctionKind, Measure, Profile, SampleRow, Selection,
 };
 use profile_report::{Difference, DifferenceSummary};
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 use test_browser::{Browser, Page, Seen};
 
 const SIZE: (u32, u32) = (1400, 900);
@@ -105,85 +103,69 @@ fn shown(name: &str) -> String {
     name.replace('\x1b', "\\x1b").replace('\n', "\\n")
 }
 
-/// The samples of each path of names, before and after.
-fn paths() -> BTreeMap<String, [u64; 2]> {
-    let mut paths: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+/// The samples of what each stack, as names, is counted for.
+fn counted(of: impl Fn(&[String]) -> Vec<String>) -> BTreeMap<String, [u64; 2]> {
+    let mut all: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for (stack, samples) in STACKS {
         let names: Vec<String> = stack.iter().map(|frame| shown(frame.0)).collect();
-        for depth in 1..=names.len() {
-            let counts = paths.entry(names[..depth].join(" > ")).or_default();
+        for key in of(&names) {
+            let counts = all.entry(key).or_default();
             counts.iter_mut().zip(samples).for_each(|(count, samples)| *count += samples);
         }
     }
-    paths
+    all
+}
+
+/// The samples of each path of names, before and after.
+fn paths() -> BTreeMap<String, [u64; 2]> {
+    counted(|names| (1..=names.len()).map(|depth| names[..depth].join(" > ")).collect())
 }
 
 /// The samples of each function, those of its own or all, before and after.
 fn functions(is_own: bool) -> BTreeMap<String, [u64; 2]> {
-    let mut functions: BTreeMap<String, [u64; 2]> = BTreeMap::new();
-    for (stack, samples) in STACKS {
-        let names: Vec<String> = stack.iter().map(|frame| shown(frame.0)).collect();
-        let counted = if is_own { &names[names.len() - 1..] } else { &names[..] };
-        for name in counted {
-            let counts = functions.entry(name.clone()).or_default();
-            counts.iter_mut().zip(samples).for_each(|(count, samples)| *count += samples);
-        }
-    }
-    functions
+    counted(|names| names[if is_own { names.len() - 1 } else { 0 }..].to_vec())
 }
 
-struct Comparison {
-    folder: TempDir,
-    summary: DifferenceSummary,
+/// The page about two profiles, the runs of which are joined in each.
+fn compared(
+    profiles: [&Profile; 2],
+    runs: [usize; 2],
+    measure: Measure,
+) -> (File, DifferenceSummary) {
+    let all = Selection::default();
+    let difference = Difference { profiles, selections: [&all, &all], runs, measure };
+    let mut html = Vec::new();
+    let summary = profile_report::write_difference(&difference, &mut html).expect("written");
+    assert_eq!(summary.bytes, html.len() as u64);
+    assert!(html.starts_with(profile_report::BEGINNING.as_bytes()));
+    (File::new(html), summary)
 }
 
-impl Comparison {
-    fn new(measure: Measure) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let [before, after] = [profile(0), profile(1)];
-        let all = Selection::default();
-        let (profiles, selections) = ([&before, &after], [&all, &all]);
-        let difference = Difference { profiles, selections, runs: [1, 1], measure };
-        let mut html = Vec::new();
-        let summary = profile_report::write_difference(&difference, &mut html).expect("written");
-        assert_eq!(summary.bytes, html.len() as u64);
-        assert!(html.starts_with(profile_report::BEGINNING.as_bytes()));
-        fs::write(folder.path().join("diff.html"), html).expect("written");
-        Self { folder, summary }
-    }
-
-    fn open<'b>(&self, browser: &'b mut Browser, fragment: &str) -> Page<'b> {
-        let page = browser.open(&self.folder.path().join("diff.html"), fragment, SIZE);
-        let mut page = page;
-        assert_eq!(page.eval("document.documentElement.dataset.ready"), "true");
-        page
-    }
+fn comparison(measure: Measure) -> (File, DifferenceSummary) {
+    compared([&profile(0), &profile(1)], [1, 1], measure)
 }
 
 /// The boxes that are drawn: path, samples before and after, and the share of the width.
 fn boxes(page: &mut Page<'_>) -> BTreeMap<String, ([u64; 2], f64)> {
-    let found = page.eval(
+    let found: Vec<(String, ([u64; 2], f64))> = find(
+        page,
         "(() => { const {flame, session: {comparison}} = jitscribe; const width = document.getElementById('flame').clientWidth;
            const path = (node) => node.item < 0 ? [] : [...path(node.parent), comparison.name(node.item)];
            return flame.boxes.filter(({node}) => node.item >= 0).map(({node, width: wide}) =>
-             [path(node).join(' > '), comparison.node.total.before[node.row], comparison.node.total.after[node.row], wide / width]); })()",
+             [path(node).join(' > '), [[comparison.node.total.before[node.row], comparison.node.total.after[node.row]], wide / width]]); })()",
     );
-    let count = |value: &Value| value.as_f64().expect("a number") as u64;
-    let row = |row: &Value| {
-        let path = row[0].as_str().expect("a path").to_owned();
-        (path, ([count(&row[1]), count(&row[2])], row[3].as_f64().expect("a width")))
-    };
-    found.as_array().expect("boxes").iter().map(row).collect()
+    found.into_iter().collect()
 }
 
 /// The cells of the table.
 fn table(page: &mut Page<'_>) -> Vec<Vec<String>> {
-    let rows = page.eval(
-        "[...document.querySelectorAll('#functions .row')].map((row) => [...row.children].map((cell) => cell.innerText))",
-    );
-    let text = |cell: &Value| cell.as_str().expect("a text").to_owned();
-    let row = |row: &Value| row.as_array().expect("cells").iter().map(text).collect();
-    rows.as_array().expect("rows").iter().map(row).collect()
+    let script = "[...document.querySelectorAll('#functions .row')].map((row) => [...row.children].map((cell) => cell.innerText))";
+    find(page, script)
+}
+
+/// The names in the table.
+fn names(page: &mut Page<'_>) -> Vec<String> {
+    table(page).into_iter().map(|mut row| row.remove(7)).collect()
 }
 
 /// The rows that the table has to have: change, shares and numbers, probability, verdict and name; those that changed most first.
@@ -225,13 +207,6 @@ fn expected(is_own: bool, time: bool) -> Vec<Vec<String>> {
     rows.into_iter().map(|row| row.1).collect()
 }
 
-/// Keeps a screenshot in the folder `JITSCRIBE_SCREENSHOTS`, if that is set.
-fn picture(page: &mut Page<'_>, name: &str) {
-    if let Some(folder) = std::env::var_os("JITSCRIBE_SCREENSHOTS") {
-        page.screenshot(&Path::new(&folder).join(format!("{name}.png")));
-    }
-}
-
 /// Of rows, the cells without the source, and sorted: functions may have changed by the same.
 fn sorted(rows: &[Vec<String>]) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = rows
@@ -250,9 +225,9 @@ fn changes(rows: &[Vec<String>]) -> Vec<f64> {
 
 #[test]
 fn boxes_have_the_samples_of_both_and_the_width_of_one() {
-    let comparison = Comparison::new(Measure::Share);
+    let (file, _) = comparison(Measure::Share);
     let mut browser = Browser::start();
-    let mut page = comparison.open(&mut browser, "");
+    let mut page = file.open(&mut browser, "", SIZE);
     for (side, all) in [(1, 2000), (0, 1000)] {
         let expected: BTreeMap<String, ([u64; 2], f64)> = paths()
             .into_iter()
@@ -277,12 +252,12 @@ fn boxes_have_the_samples_of_both_and_the_width_of_one() {
     assert_eq!(page.eval("location.hash"), "#width=before");
     // A box has the numbers, the shares and the probability of its path.
     page.key("w");
-    let place = page.eval(
+    let at: (f64, f64) = find(
+        &mut page,
         "(() => { const {flame, session: {comparison}} = jitscribe; const r = document.getElementById('flame-canvas').getBoundingClientRect();
            const box = flame.boxes.find(({node}) => node.item >= 0 && comparison.name(node.item) === 'escape');
            return [r.x + box.x + box.width / 2, r.y + box.y + 10]; })()",
     );
-    let at = (place[0].as_f64().expect("x"), place[1].as_f64().expect("y"));
     page.hover(at);
     assert_eq!(
         page.text("#tooltip").lines().collect::<Vec<_>>(),
@@ -310,26 +285,25 @@ fn boxes_have_the_samples_of_both_and_the_width_of_one() {
 
 #[test]
 fn boxes_have_the_colours_of_the_change_and_grey_where_it_may_be_chance() {
-    let comparison = Comparison::new(Measure::Share);
+    let (file, _) = comparison(Measure::Share);
     let colors = BTreeMap::from(COLORS);
     let mut browser = Browser::start();
-    let mut page = comparison.open(&mut browser, "");
+    let mut page = file.open(&mut browser, "", SIZE);
     for theme in ["light", "dark"] {
         page.set_media(theme == "dark", false);
         let mut seen = BTreeMap::new();
         for width in ["after", "before"] {
             page.click(&format!("#width-{width}"));
             // The pixel in each box near its end, where it has no text, and the colours of the style sheet.
-            let pixels = page.eval(
+            let pixels: Vec<(String, String)> = find(
+                &mut page,
                 "(() => { const {flame, session: {comparison}} = jitscribe; const context = document.getElementById('flame-canvas').getContext('2d');
                    const path = (node) => node.item < 0 ? [] : [...path(node.parent), comparison.name(node.item)];
                    return flame.boxes.map(({node, x, y, width}) => {
                      const [r, g, b] = context.getImageData(Math.round(x + width - 4), y + 2, 1, 1).data;
                      return [path(node).join(' > '), `rgb(${r}, ${g}, ${b})`]; }); })()",
             );
-            for pixel in pixels.as_array().expect("boxes") {
-                let path = pixel[0].as_str().expect("a path").to_owned();
-                let color = pixel[1].as_str().expect("a colour").to_owned();
+            for (path, color) in pixels {
                 let expected = page.eval(&format!(
                     "(() => {{ const probe = document.body.appendChild(document.createElement('i')); probe.style.color = 'var({})';
                        const color = getComputedStyle(probe).color; probe.remove(); return color; }})()",
@@ -351,17 +325,16 @@ fn boxes_have_the_colours_of_the_change_and_grey_where_it_may_be_chance() {
 
 #[test]
 fn the_table_has_both_numbers_and_says_what_may_be_chance() {
-    let comparison = Comparison::new(Measure::Share);
+    let (file, summary) = comparison(Measure::Share);
     let rows = expected(true, false);
     let changed = rows.iter().filter(|row| row[6] != "noise").count();
-    let summary = &comparison.summary;
     assert_eq!(
         (summary.samples, summary.functions, summary.changed),
         ([1000, 2000], rows.len(), changed)
     );
     assert!(changed < rows.len() && changed > 3, "{rows:?}");
     let mut browser = Browser::start();
-    let mut page = comparison.open(&mut browser, "");
+    let mut page = file.open(&mut browser, "", SIZE);
     let shown = table(&mut page);
     assert_eq!(sorted(&shown), sorted(&rows));
     assert!(changes(&shown).is_sorted_by(|a, b| a >= b), "{shown:?}");
@@ -396,14 +369,14 @@ fn the_table_has_both_numbers_and_says_what_may_be_chance() {
     // A row selects its function in the graph, and the keys move to the next.
     page.click("#functions .head .name");
     page.click("#functions .row:nth-child(3)");
-    let names: Vec<String> = table(&mut page).iter().map(|row| row[7].clone()).collect();
+    let names = names(&mut page);
     assert!(page.text("#details").starts_with(&names[2]), "{}", page.text("#details"));
     page.key("ArrowDown");
     assert!(page.text("#details").starts_with(&names[3]), "{}", page.text("#details"));
     // A search dims boxes and leaves rows out.
     page.key("/");
     page.type_text("ESCAP");
-    assert_eq!(table(&mut page).iter().map(|row| row[7].as_str()).collect::<Vec<_>>(), ["escape"]);
+    assert_eq!(self::names(&mut page), ["escape"]);
     let found = page.text("#selection");
     assert!(found.ends_with("15.0 % → 30.0 % matches"), "{found}");
     assert_eq!(page.finish(), Seen::default());
@@ -418,9 +391,9 @@ fn sorted_as_shown(page: &mut Page<'_>) -> Vec<Vec<String>> {
 
 #[test]
 fn times_are_compared_in_percent_of_the_first_recording() {
-    let comparison = Comparison::new(Measure::Time(1.0));
+    let (file, _) = comparison(Measure::Time(1.0));
     let mut browser = Browser::start();
-    let mut page = comparison.open(&mut browser, "");
+    let mut page = file.open(&mut browser, "", SIZE);
     assert_eq!(sorted(&table(&mut page)), sorted(&expected(true, true)));
     page.key("s");
     assert_eq!(sorted(&table(&mut page)), sorted(&expected(false, true)));
@@ -429,10 +402,10 @@ fn times_are_compared_in_percent_of_the_first_recording() {
 
 #[test]
 fn links_open_what_they_name_and_hostile_names_stay_text() {
-    let comparison = Comparison::new(Measure::Share);
+    let (file, _) = comparison(Measure::Share);
     let mut browser = Browser::start();
     let link = "#width=before&compared=total&order=name&changes=1&fn=old&q=o";
-    let mut page = comparison.open(&mut browser, link);
+    let mut page = file.open(&mut browser, link, SIZE);
     assert_eq!(page.eval("location.hash"), link);
     for pressed in ["width-before", "compared-total", "changes"] {
         assert_eq!(
@@ -455,7 +428,7 @@ fn links_open_what_they_name_and_hostile_names_stay_text() {
     let hostile =
         format!("#fn={SCRIPT}&q=(a%2B)%2B$&order=__proto__&width=constructor&compared=toString");
     for fragment in ["", hostile.as_str(), "#q=/(/"] {
-        let mut page = comparison.open(&mut browser, fragment);
+        let mut page = file.open(&mut browser, fragment, SIZE);
         page.eval("jitscribe.session.update({query: ''})");
         for id in 0..functions(false).len() {
             page.eval(&format!("jitscribe.session.update({{fn: {id}}})"));
@@ -466,22 +439,19 @@ fn links_open_what_they_name_and_hostile_names_stay_text() {
         for key in ["?", "Escape", "d", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowUp"] {
             page.key(key);
         }
-        let names: Vec<String> = table(&mut page).iter().map(|row| row[7].clone()).collect();
+        let names = names(&mut page);
         assert!(names.contains(&IMAGE.to_owned()) && names.contains(&SCRIPT.to_owned()));
         assert!(page.text("#about").contains(SCRIPT));
-        assert_eq!(
-            page.eval("[window.executed, document.images.length, document.querySelectorAll('script:not([type])').length]"),
-            json!([null, 0, 1])
-        );
+        expect_nothing_executed(&mut page);
         assert_eq!(page.finish(), Seen::default());
     }
 }
 
 #[test]
 fn it_prints_and_fits_narrow_windows() {
-    let comparison = Comparison::new(Measure::Share);
+    let (file, _) = comparison(Measure::Share);
     let mut browser = Browser::start();
-    let mut page = comparison.open(&mut browser, "#fn=escape");
+    let mut page = file.open(&mut browser, "#fn=escape", SIZE);
     assert!(page.print() > 10_000);
     for size in [(1920, 1080), (1000, 700), (420, 800)] {
         page.set_size(size);
@@ -532,20 +502,12 @@ fn long_and_unprintable_names_neither_execute_nor_hang() {
         joined.add(&after, &Selection::default());
     }
     let joined = joined.finish();
-    let all = Selection::default();
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("diff.html");
     let mut browser = Browser::start();
     for (after, runs) in [(&after, [1, 1]), (&joined, [1, 2])] {
-        let (profiles, selections) = ([&before, after], [&all, &all]);
-        let difference = Difference { profiles, selections, runs, measure: Measure::Share };
-        let mut html = Vec::new();
-        profile_report::write_difference(&difference, &mut html).expect("written");
+        let (file, summary) = compared([&before, after], runs, Measure::Share);
         // Long names are shortened.
-        assert!(html.len() < 1 << 17, "{}", html.len());
-        fs::write(&file, html).expect("written");
-        let mut page = browser.open(&file, "", SIZE);
-        assert_eq!(page.eval("document.documentElement.dataset.ready"), "true");
+        assert!(summary.bytes < 1 << 17, "{}", summary.bytes);
+        let mut page = file.open(&mut browser, "", SIZE);
         for id in 0..names.len() {
             page.eval(&format!("jitscribe.session.update({{fn: {id}}})"));
         }
@@ -553,8 +515,7 @@ fn long_and_unprintable_names_neither_execute_nor_hang() {
             page.key(key);
         }
         page.hover((600.0, 150.0));
-        let seen = "[window.executed, document.images.length, document.querySelectorAll('script:not([type])').length]";
-        assert_eq!(page.eval(seen), json!([null, 0, 1]));
+        expect_nothing_executed(&mut page);
         let several = page.text("#selection").contains("in 2 recordings");
         assert_eq!(several, runs[1] == 2);
         assert_eq!(page.finish(), Seen::default());

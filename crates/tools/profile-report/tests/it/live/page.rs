@@ -1,37 +1,42 @@
 //! What a report shows in Chromium is what the profile has.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
+use crate::live::shown::{File, find, picture, texts};
 use crate::made::{HOT, MILLISECOND, Made};
 use profile::{
     CallTree, CodeId, CodeSource, Direction, Listing, NodeId, Profile, Selection, Source, ThreadId,
     Totals,
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use test_browser::{Browser, CTRL, Page, Seen};
 
 const SIZE: (u32, u32) = (1400, 1000);
 
 struct Report {
-    folder: TempDir,
+    file: File,
     profile: Profile,
 }
 
 impl Report {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let profile = crate::made::profile();
-        let mut html = Vec::new();
-        profile_report::write(&profile, &mut Made, &Default::default(), &mut html)
-            .expect("written");
-        fs::write(folder.path().join("report.html"), html).expect("written");
-        Self { folder, profile }
+        Self::with(&mut Made)
     }
 
-    fn file(&self) -> PathBuf {
-        self.folder.path().join("report.html")
+    fn with(code: &mut dyn CodeSource) -> Self {
+        let profile = crate::made::profile();
+        let (file, _) = File::report(&profile, code);
+        Self { file, profile }
+    }
+
+    fn open<'b>(&self, browser: &'b mut Browser, fragment: &str) -> Page<'b> {
+        self.file.open(browser, fragment, SIZE)
+    }
+
+    /// Opens it where instructions are shown.
+    fn open_code<'b>(&self, browser: &'b mut Browser, fragment: &str) -> Page<'b> {
+        let mut page = self.open(browser, fragment);
+        page.wait_for(".instruction");
+        page.settle();
+        page
     }
 
     /// The functions with their own and total samples, those with the most own ones first.
@@ -62,30 +67,26 @@ impl Report {
 
 /// The rows of the table of functions.
 fn table(page: &mut Page<'_>) -> Vec<(String, u64, u64)> {
-    let rows = page.eval(
-        "[...document.querySelectorAll('#functions .row')].map((row) => [row.children[4].innerText, row.children[1].innerText, row.children[3].innerText])",
-    );
-    let number =
-        |value: &Value| value.as_str().expect("a text").replace(',', "").parse().expect("a number");
-    let row = |row: &Value| {
-        (row[0].as_str().expect("a name").to_owned(), number(&row[1]), number(&row[2]))
-    };
-    rows.as_array().expect("rows").iter().map(row).collect()
+    let script = "(() => { const number = (cell) => Number(cell.innerText.replaceAll(',', ''));
+        return [...document.querySelectorAll('#functions .row')].map(({children: cells}) => [cells[4].innerText, number(cells[1]), number(cells[3])]); })()";
+    find(page, script)
 }
 
 /// The boxes of the flame graph that is drawn, except those that are too narrow.
 fn boxes(page: &mut Page<'_>) -> Vec<(String, f64)> {
-    let found = page.eval(
+    let mut boxes: Vec<(String, f64)> = find(
+        page,
         "(() => { const {flame, session} = jitscribe; const width = document.getElementById('flame').clientWidth;
            const path = (node) => node.item < 0 ? '' : path(node.parent) + '/' + session.grouping.name(node.item);
            return flame.boxes.filter(({node}) => node.item >= 0).map(({node, width: wide}) => [path(node), wide / width]); })()",
     );
-    let pair = |pair: &Value| {
-        (pair[0].as_str().expect("a path").to_owned(), pair[1].as_f64().expect("a width"))
-    };
-    let mut boxes: Vec<_> = found.as_array().expect("boxes").iter().map(pair).collect();
     boxes.sort_by(|a, b| a.0.cmp(&b.0));
     boxes
+}
+
+/// The cells of a row.
+fn cells(page: &mut Page<'_>, selector: &str) -> Vec<String> {
+    texts(page, &format!("{selector} > *"))
 }
 
 fn assert_boxes(shown: &[(String, f64)], expected: &[(String, f64)]) {
@@ -103,32 +104,20 @@ fn assert_boxes(shown: &[(String, f64)], expected: &[(String, f64)]) {
 
 /// The span and the threads that are selected, as a selection of the profile's samples.
 fn selected(page: &mut Page<'_>, profile: &Profile) -> Selection {
-    let state = page.eval("(({span, threads}) => ({span, threads: threads && [...threads]}))(jitscribe.session.state)");
+    let state = "(({span, threads}) => [span, threads && [...threads]])(jitscribe.session.state)";
+    let (span, threads): (Option<[f64; 2]>, Option<Vec<u32>>) = find(page, state);
     let first = profile.samples().times()[0];
     let mut selection = Selection::default();
-    if let Some(span) = state["span"].as_array() {
-        let time = |at: usize| first + span[at].as_f64().expect("a time") as u64;
-        selection.times = Some(time(0)..time(1));
-    }
-    if let Some(threads) = state["threads"].as_array() {
-        let id = |id: &Value| ThreadId(id.as_u64().expect("a number") as u32);
-        selection.threads = Some(threads.iter().map(id).collect());
-    }
+    selection.times = span.map(|[start, end]| first + start as u64..first + end as u64);
+    selection.threads = threads.map(|threads| threads.into_iter().map(ThreadId).collect());
     selection
-}
-
-/// Keeps a screenshot in the folder `JITSCRIBE_SCREENSHOTS`, if that is set.
-fn picture(page: &mut Page<'_>, name: &str) {
-    if let Some(folder) = std::env::var_os("JITSCRIBE_SCREENSHOTS") {
-        page.screenshot(&Path::new(&folder).join(format!("{name}.png")));
-    }
 }
 
 #[test]
 fn tables_and_boxes_are_those_of_the_profile_for_all_samples_and_for_a_selection() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "", SIZE);
+    let mut page = report.open(&mut browser, "");
     let all = Selection::default();
     assert_boxes(&boxes(&mut page), &report.boxes(&all, Direction::Callees));
     picture(&mut page, "flame");
@@ -148,21 +137,15 @@ fn tables_and_boxes_are_those_of_the_profile_for_all_samples_and_for_a_selection
     assert!((0.2..0.4).contains(&wide), "{wide}");
     assert_eq!(table(&mut page), report.functions(&span));
     assert_ne!(report.functions(&span), report.functions(&all));
-    let samples = span.of(&report.profile).count();
+    let (samples, all_samples) = (span.of(&report.profile).count(), report.profile.samples().len());
     let shown = page.text("#selection").replace(',', "");
-    assert!(
-        shown.starts_with(&format!("{samples} of {} samples", report.profile.samples().len())),
-        "{shown}"
-    );
+    assert!(shown.starts_with(&format!("{samples} of {all_samples} samples")), "{shown}");
     picture(&mut page, "span");
 
     // A thread in it, and another one.
     page.click(".lane-label.thread");
     let thread = selected(&mut page, &report.profile);
-    assert_eq!(
-        (thread.times.clone(), thread.threads.as_ref().map(Vec::len)),
-        (span.times.clone(), Some(1))
-    );
+    assert_eq!((&thread.times, thread.threads.as_ref().map(Vec::len)), (&span.times, Some(1)));
     assert_eq!(table(&mut page), report.functions(&thread));
     let other = page.middle(".lane-label.thread:nth-of-type(3)");
     page.click_at(other, CTRL);
@@ -184,12 +167,13 @@ fn tables_and_boxes_are_those_of_the_profile_for_all_samples_and_for_a_selection
 fn boxes_have_the_colours_of_their_tiers_in_the_light_and_in_the_dark() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "", SIZE);
+    let mut page = report.open(&mut browser, "");
     page.key("t");
     for theme in ["light", "dark"] {
         page.set_media(theme == "dark", false);
         // The pixel in each wide box near its end, where it has no text, and the colour of its category.
-        let pairs = page.eval(
+        let pairs: Vec<[String; 3]> = find(
+            &mut page,
             "(() => { const {flame, session} = jitscribe; const canvas = document.getElementById('flame-canvas');
                const context = canvas.getContext('2d'); const probe = document.body.appendChild(document.createElement('i'));
                const pairs = flame.boxes.filter(({node, width}) => node.item >= 0 && width > 8).map(({node, x, y, width}) => {
@@ -199,7 +183,6 @@ fn boxes_have_the_colours_of_their_tiers_in_the_light_and_in_the_dark() {
                  return [label, `rgb(${r}, ${g}, ${b})`, getComputedStyle(probe).color]; });
                probe.remove(); return pairs; })()",
         );
-        let pairs = pairs.as_array().expect("boxes");
         assert!(pairs.iter().any(|pair| pair[0] == "jitted: maglev"), "{pairs:?}");
         assert!(pairs.iter().any(|pair| pair[0] == "kernel"), "{pairs:?}");
         assert!(pairs.iter().all(|pair| pair[1] == pair[2]), "{theme}: {pairs:?}");
@@ -216,7 +199,7 @@ fn boxes_have_the_colours_of_their_tiers_in_the_light_and_in_the_dark() {
 fn keys_and_clicks_lead_from_a_function_to_its_code_callers_and_callees() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#view=functions", SIZE);
+    let mut page = report.open(&mut browser, "#view=functions");
     // Search, then the first row.
     page.key("/");
     page.type_text("escap");
@@ -257,19 +240,16 @@ fn keys_and_clicks_lead_from_a_function_to_its_code_callers_and_callees() {
     let place = "(() => { const {flame, session} = jitscribe; const r = document.getElementById('flame-canvas').getBoundingClientRect();
         const box = flame.boxes.find(({node}) => node.item >= 0 && session.grouping.name(node.item) === 'render');
         return [r.x + box.x + box.width / 2, r.y + box.y + 10, box.width]; })()";
-    let before = page.eval(place);
-    page.click_at((before[0].as_f64().expect("x"), before[1].as_f64().expect("y")), 0);
+    let before: (f64, f64, f64) = find(&mut page, place);
+    page.click_at((before.0, before.1), 0);
     assert_eq!(page.eval(place)[2], SIZE.0);
     page.key("ArrowDown");
     assert!(page.text("#details").starts_with("row"), "{}", page.text("#details"));
     page.key("Escape");
-    assert_eq!(page.eval(place), before);
+    assert_eq!(find::<(f64, f64, f64)>(&mut page, place), before);
     page.key("Enter");
-    assert!(
-        page.text("#code .code-title").starts_with("row"),
-        "{}",
-        page.text("#code .code-title")
-    );
+    let title = page.text("#code .code-title");
+    assert!(title.starts_with("row"), "{title}");
     assert_eq!(page.finish(), Seen::default());
 }
 
@@ -277,9 +257,7 @@ fn keys_and_clicks_lead_from_a_function_to_its_code_callers_and_callees() {
 fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#fn=render", SIZE);
-    page.wait_for(".instruction");
-    page.settle();
+    let mut page = report.open_code(&mut browser, "#fn=render");
     // The compilation with the most samples.
     let totals = Totals::all(&report.profile);
     let (code, count) = report
@@ -302,25 +280,20 @@ fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
         format!("{:.1}", 100.0 * frames.count() as f64 / all)
     };
     let row = |page: &mut Page<'_>, offset: u64| {
-        page.eval(&format!("[...document.querySelector('.instruction[data-offset=\"{offset}\"]').children].map((cell) => cell.innerText)"))
+        cells(page, &format!(".instruction[data-offset='{offset}']"))
     };
     let hot = row(&mut page, HOT);
     assert_eq!(hot[0], expected(&|offset| offset == HOT));
-    assert_eq!(
-        hot[5].as_str().expect("a text").split_whitespace().collect::<Vec<_>>(),
-        ["add", "rax,", "qword", "ptr", "[rdi]"]
-    );
+    let words: Vec<_> = hot[5].split_whitespace().collect();
+    assert_eq!(words, ["add", "rax,", "qword", "ptr", "[rdi]"]);
     let call = row(&mut page, 21);
     assert_eq!(call[0], "");
     assert_ne!(call[1], "");
-    assert!(call[5].as_str().is_some_and(|text| text.contains("Builtins_StringAdd")), "{call}");
+    assert!(call[5].contains("Builtins_StringAdd"), "{call:?}");
     // A branch has a label, and its target too.
     let jump = row(&mut page, 19);
-    let label = row(&mut page, HOT)[4].as_str().expect("a label").trim_end_matches(':').to_owned();
-    assert!(
-        !label.is_empty() && jump[5].as_str().is_some_and(|text| text.ends_with(&label)),
-        "{jump} {label}"
-    );
+    let label = hot[4].trim_end_matches(':');
+    assert!(!label.is_empty() && jump[5].ends_with(label), "{jump:?} {label}");
     // The inlined calls are opened, and lead to the line.
     let place = page.text(".place-line.is-inlined");
     assert_eq!(
@@ -328,7 +301,7 @@ fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
         ["17", "›", "row:11", "›", "escape:5"]
     );
     let line = |page: &mut Page<'_>, number: u32| {
-        page.eval(&format!("[...document.querySelector('.source-line[data-line=\"{number}\"]').children].map((cell) => cell.innerText)"))
+        cells(page, &format!(".source-line[data-line='{number}']"))
     };
     assert_eq!(line(&mut page, 5)[3], "    out += TABLE[c] ?? c;");
     let inlined: u64 = totals
@@ -380,9 +353,7 @@ fn branch_lines(page: &mut Page<'_>) -> Value {
 fn branches_are_drawn_to_their_targets_and_highlighted() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#fn=render", SIZE);
-    page.wait_for(".instruction");
-    page.settle();
+    let mut page = report.open_code(&mut browser, "#fn=render");
     let row = |page: &mut Page<'_>, offset: u64| {
         let row = page.eval(&format!("Number(document.querySelector('.instruction[data-offset=\"{offset}\"] .branches').dataset.row)"));
         row.as_u64().expect("a row")
@@ -449,15 +420,9 @@ impl CodeSource for Nested {
 
 #[test]
 fn more_branches_than_there_is_space_for_are_left_out_and_counted() {
-    let report = Report::new();
-    let mut html = Vec::new();
-    profile_report::write(&report.profile, &mut Nested, &Default::default(), &mut html)
-        .expect("written");
-    fs::write(report.file(), html).expect("written");
+    let report = Report::with(&mut Nested);
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#fn=render&code=0", SIZE);
-    page.wait_for(".instruction");
-    page.settle();
+    let mut page = report.open_code(&mut browser, "#fn=render&code=0");
     let lines = branch_lines(&mut page);
     let targets: Vec<String> = lines.as_object().expect("branches").keys().cloned().collect();
     // The shortest ones.
@@ -472,37 +437,33 @@ fn more_branches_than_there_is_space_for_are_left_out_and_counted() {
 fn compilations_lie_on_the_axis_of_time_and_can_be_compared() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#fn=render&view=generations", SIZE);
+    let mut page = report.open(&mut browser, "#fn=render&view=generations");
     page.wait_for(".different");
     page.settle();
     let totals = Totals::all(&report.profile);
     let first = report.profile.samples().times()[0];
     let whole =
         (report.profile.samples().times()[report.profile.samples().len() - 1] - first) as f64;
-    let rows = page.eval(
+    let rows: Vec<(String, String, String, f64, f64)> = find(
+        &mut page,
         "[...document.querySelectorAll('.generation[data-code]')].map((row) => { const bar = row.querySelector('.life').style;
           return [row.children[1].innerText, row.children[2].innerText, row.children[5].innerText, parseFloat(bar.left), parseFloat(bar.width)]; })",
     );
-    let rows = rows.as_array().expect("rows");
     assert_eq!(rows.len(), 4);
-    for ((id, code), row) in report.profile.numbered_codes().zip(rows) {
-        assert_eq!(row[0], format!("#{}", code.generation));
-        assert_eq!(row[1], String::from_utf8_lossy(report.profile.text(code.tier)).as_ref());
-        assert_eq!(
-            row[2].as_str().expect("a number").replace(',', ""),
-            totals.of_code(id).own.to_string()
-        );
+    for ((id, code), (number, tier, samples, left, width)) in
+        report.profile.numbered_codes().zip(rows)
+    {
+        assert_eq!(number, format!("#{}", code.generation));
+        assert_eq!(tier, String::from_utf8_lossy(report.profile.text(code.tier)));
+        assert_eq!(samples.replace(',', ""), totals.of_code(id).own.to_string());
         let part = |time: u64| (100.0 * time.saturating_sub(first) as f64 / whole).min(100.0);
-        let (left, right) = (part(code.loaded.expect("a time")), code.gone.map_or(100.0, part));
-        assert!((row[3].as_f64().expect("left") - left).abs() < 0.01, "{row} {left}");
-        assert!((row[4].as_f64().expect("width") - (right - left)).abs() < 0.01, "{row} {right}");
+        let (loaded, gone) = (part(code.loaded.expect("a time")), code.gone.map_or(100.0, part));
+        assert!((left - loaded).abs() < 0.01, "{number} {left} {loaded}");
+        assert!((width - (gone - loaded)).abs() < 0.01, "{number} {width} {loaded} {gone}");
     }
     // `dec rsi` became `nop`.
-    assert!(
-        page.text("#generations .pane-head").contains("instructions: 1 removed, 1 added"),
-        "{}",
-        page.text("#generations .pane-head")
-    );
+    let head = page.text("#generations .pane-head");
+    assert!(head.contains("instructions: 1 removed, 1 added"), "{head}");
     assert!(page.text(".different.removed .text").starts_with("dec"));
     assert!(page.text(".different.added .text").starts_with("nop"));
     picture(&mut page, "generations");
@@ -524,7 +485,7 @@ fn links_open_what_they_name_and_follow_what_is_looked_at() {
     let report = Report::new();
     let mut browser = Browser::start();
     let link = "#view=functions&fn=render&t=0.25-0.75&threads=4711&q=e&apart=1";
-    let mut page = browser.open(&report.file(), link, SIZE);
+    let mut page = report.open(&mut browser, link);
     let selection = selected(&mut page, &report.profile);
     let first = report.profile.samples().times()[0];
     assert_eq!(selection.times, Some(first + 250 * MILLISECOND..first + 750 * MILLISECOND));
@@ -536,18 +497,14 @@ fn links_open_what_they_name_and_follow_what_is_looked_at() {
     page.key("t");
     page.key("Escape");
     page.key("3");
-    let now = page.eval("location.hash");
+    let now: String = find(&mut page, "location.hash");
     for part in ["view=tree", "fn=render", "t=0.25-0.75", "threads=4711"] {
-        assert!(now.as_str().is_some_and(|hash| hash.contains(part)), "{now}");
+        assert!(now.contains(part), "{now}");
     }
-    assert!(
-        !now.as_str().is_some_and(|hash| hash.contains("apart") || hash.contains("q=")),
-        "{now}"
-    );
+    assert!(!now.contains("apart") && !now.contains("q="), "{now}");
     // A link to what the profile does not have opens all.
     assert_eq!(page.finish(), Seen::default());
-    let mut page =
-        browser.open(&report.file(), "#fn=none&t=9-1&threads=5&view=x&event=77&code=99", SIZE);
+    let mut page = report.open(&mut browser, "#fn=none&t=9-1&threads=5&view=x&event=77&code=99");
     assert!(page.text("#selection").starts_with("3,762 of 3,762"), "{}", page.text("#selection"));
     assert_eq!(page.eval("jitscribe.session.state.view"), "flame");
     assert_eq!(page.finish(), Seen::default());
@@ -557,7 +514,7 @@ fn links_open_what_they_name_and_follow_what_is_looked_at() {
 fn it_prints_and_fits_narrow_windows() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#view=functions", SIZE);
+    let mut page = report.open(&mut browser, "#view=functions");
     assert!(page.print() > 10_000);
     for (width, height) in [(1920, 1080), (1000, 700), (420, 800)] {
         page.set_size((width, height));
@@ -574,17 +531,14 @@ fn it_prints_and_fits_narrow_windows() {
 
 /// The parts of the source in view that have a colour.
 fn colored(page: &mut Page<'_>, kind: &str) -> Vec<String> {
-    let parts = page.eval(&format!(
-        "[...document.querySelectorAll('.source-line .syntax-{kind}')].map((part) => part.textContent)"
-    ));
-    serde_json::from_value(parts).expect("texts")
+    texts(page, &format!(".source-line .syntax-{kind}"))
 }
 
 #[test]
 fn sources_have_the_colours_of_their_language() {
     let report = Report::new();
     let mut browser = Browser::start();
-    let mut page = browser.open(&report.file(), "#fn=escape", SIZE);
+    let mut page = report.open(&mut browser, "#fn=escape");
     page.wait_for(".source-line");
     assert_eq!(colored(&mut page, "comment"), ["// Renders pages."]);
     let strings = ["''", "'<li>'", "'</li>'", "''"];
@@ -600,15 +554,17 @@ fn sources_have_the_colours_of_their_language() {
     ];
     assert_eq!(colored(&mut page, "keyword"), keywords.concat());
     // The text is what it was.
-    let text = page.eval(
-        "[...document.querySelectorAll('.source-line .text')].map((line) => line.textContent).join('\\n')",
+    let lines: Vec<String> = find(
+        &mut page,
+        "[...document.querySelectorAll('.source-line .text')].map((line) => line.textContent)",
     );
     let source = Made.source(crate::made::FILE).expect("a source").text;
-    assert_eq!(text.as_str().expect("a text"), String::from_utf8_lossy(&source).trim_end());
+    assert_eq!(lines.join("\n"), String::from_utf8_lossy(&source).trim_end());
     // Each colour can be read on its background, in the light and in the dark: the contrast that WCAG 2 asks of texts.
     for theme in ["light", "dark"] {
         page.set_media(theme == "dark", false);
-        let contrasts = page.eval(
+        let contrasts: Vec<f64> = find(
+            &mut page,
             "(() => { const luminance = (color) => color.match(/[\\d.]+/g).slice(0, 3).map((value) => value / 255)
                  .map((value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
                  .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
@@ -618,7 +574,6 @@ fn sources_have_the_colours_of_their_language() {
                  const own = luminance(getComputedStyle(probe).color); probe.remove();
                  return (Math.max(own, surface) + 0.05) / (Math.min(own, surface) + 0.05); }); })()",
         );
-        let contrasts: Vec<f64> = serde_json::from_value(contrasts).expect("numbers");
         assert!(contrasts.iter().all(|contrast| *contrast >= 4.5), "{theme}: {contrasts:?}");
         picture(&mut page, &format!("colours-{theme}"));
     }
@@ -648,15 +603,10 @@ impl CodeSource for Long {
 
 #[test]
 fn the_end_of_a_long_source_has_its_colours_once_all_above_is_read() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("report.html");
-    let mut html = Vec::new();
-    let written =
-        profile_report::write(&crate::made::profile(), &mut Long, &Default::default(), &mut html);
-    assert_eq!(written.expect("written").sources, 1);
-    fs::write(&file, html).expect("written");
+    let (file, summary) = File::report(&crate::made::profile(), &mut Long);
+    assert_eq!(summary.sources, 1);
     let mut browser = Browser::start();
-    let mut page = browser.open(&file, "#fn=escape", SIZE);
+    let mut page = file.open(&mut browser, "#fn=escape", SIZE);
     page.wait_for(".source-line");
     assert_eq!(colored(&mut page, "keyword"), [""; 0]);
     page.eval("document.querySelector('.pane.source .rows').scrollTop = 1e9");
