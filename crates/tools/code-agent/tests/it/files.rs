@@ -11,6 +11,7 @@ use jitdump::{
 };
 use jitscribe::{Code, Scribe};
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
 
 use crate::common::{KEY, ROOT, Whole, facts, found};
 
@@ -103,17 +104,23 @@ fn extended<'a>(address: u64, timestamp: u64, name: &'a str) -> ExtendedCode<'a>
         index: timestamp,
         name: name.as_bytes(),
         bytes: Some(&[0xcc; 16]),
-        died: None,
         kind: Kind::Function,
         tier: Some(b"baseline"),
-        lines: &[],
-        ir_lines: &[],
-        inlined: &[],
-        eh_frame: &[],
-        eh_frame_hdr: &[],
-        mapped_size: 0,
-        frame_pointer: None,
+        ..ExtendedCode::default()
     }
+}
+
+/// A dump of these codes.
+fn dump_of<'a>(codes: impl IntoIterator<Item = ExtendedCode<'a>>) -> Vec<u8> {
+    let mut writer = dump(&CONFIG);
+    for code in codes {
+        writer.extended(&code).expect("written");
+    }
+    writer.into_sink()
+}
+
+fn map(text: impl Into<Vec<u8>>) -> Growing {
+    Growing::new(FileKind::PerfMap, text)
 }
 
 #[test]
@@ -121,12 +128,11 @@ fn a_dump_has_times_lines_inlined_calls_and_generations() {
     let line = |address, line| LineEntry { address, file: b"/src/a.lang", line, column: 0 };
     let lines = [line(0x1000, 5), line(0x1008, 6)];
     let inlined = [Inlined {
-        parent: None,
         name: b"max",
         file: b"/src/a.lang",
         line: 9,
-        column: 0,
         ranges: std::iter::once(0x1008..0x1010).collect(),
+        ..Inlined::default()
     }];
     let mut writer = dump(&CONFIG);
     let first = ExtendedCode { lines: &lines, inlined: &inlined, ..extended(0x1000, 100, "fib") };
@@ -195,19 +201,17 @@ fn times_of_another_clock_are_not_compared() {
 #[test]
 fn a_map_has_names_and_generations_and_a_dump_comes_first() {
     let mut table = table();
-    let map = Growing::new(FileKind::PerfMap, "1000 10 a\n1000 10 b\n2000 10 a\nnonsense\n5000");
-    map.read_all(&mut table, KEY, 1000, 1 << 20);
+    let file = map("1000 10 a\n1000 10 b\n2000 10 a\nnonsense\n5000");
+    file.read_all(&mut table, KEY, 1000, 1 << 20);
     let code = at(&mut table, 0x1008, Some(5)).expect("the last line");
     assert_eq!((code.frames[0].function.as_str(), code.generation), ("b", 1));
     assert_eq!((code.loaded, code.unloaded, code.kind.as_str()), (None, None, "function"));
     assert_eq!(at(&mut table, 0x2000, None).expect("known").generation, 2);
     // A line that is being written.
     assert_eq!(at(&mut table, 0x5000, None), None);
-    let map = Growing::new(FileKind::PerfMap, [&map.bytes[..], b" 10 c\n"].concat());
-    let mut writer = dump(&CONFIG);
-    writer.extended(&extended(0x1000, 100, "of the dump")).expect("written");
-    let dump = Growing::new(FileKind::Jitdump, writer.into_sink());
-    let readings = [map.read(&table, KEY, 1 << 20), dump.read(&table, KEY, 1 << 20)];
+    let file = map([&file.bytes[..], b" 10 c\n"].concat());
+    let dump = Growing::new(FileKind::Jitdump, dump_of([extended(0x1000, 100, "of the dump")]));
+    let readings = [file.read(&table, KEY, 1 << 20), dump.read(&table, KEY, 1 << 20)];
     assert!(!table.files_read(KEY, facts(1000), &readings, true, NOW));
     assert_eq!(name_at(&mut table, 0x5000, None), "c");
     assert_eq!(name_at(&mut table, 0x1000, None), "of the dump");
@@ -216,7 +220,7 @@ fn a_map_has_names_and_generations_and_a_dump_comes_first() {
         table.list(ROOT)[0].sources.iter().map(|source| source.kind.clone()).collect();
     assert_eq!(kinds, ["jitdump", "perf-map"]);
     // The process runs another program, which has mapped no dump.
-    let gone = FileReading { part: None, ..map.read(&table, KEY, 0) };
+    let gone = FileReading { part: None, ..file.read(&table, KEY, 0) };
     assert!(!table.files_read(KEY, facts(1000), &[gone], true, NOW));
     assert_eq!(name_at(&mut table, 0x1000, None), "b");
     table.forget_files(KEY);
@@ -227,11 +231,11 @@ fn a_map_has_names_and_generations_and_a_dump_comes_first() {
 #[test]
 fn a_file_that_was_written_again_has_none_of_what_it_had() {
     let mut table = table();
-    let mut map = Growing::new(FileKind::PerfMap, "1000 10 a\n2000 10 b\n3000 1");
-    map.read_all(&mut table, KEY, 1000, 1 << 20);
-    map.inode = 2;
-    map.bytes = b"2000 10 c\n".to_vec();
-    map.read_all(&mut table, KEY, 1000, 1 << 20);
+    let mut file = map("1000 10 a\n2000 10 b\n3000 1");
+    file.read_all(&mut table, KEY, 1000, 1 << 20);
+    file.inode = 2;
+    file.bytes = b"2000 10 c\n".to_vec();
+    file.read_all(&mut table, KEY, 1000, 1 << 20);
     assert_eq!(name_at(&mut table, 0x1000, None), "");
     assert_eq!(name_at(&mut table, 0x2000, None), "c");
     assert_eq!(at(&mut table, 0x2000, None).expect("known").generation, 1);
@@ -243,15 +247,15 @@ fn the_code_log_wins() {
     let scribe = Scribe::builder().build();
     let mut table = table();
     table.found(KEY, facts(1000), found(&scribe));
-    let map = Growing::new(FileKind::PerfMap, "1000 10 in the map\n");
+    let file = map("1000 10 in the map\n");
     // A log without code has nothing to say.
     assert!(table.wants_files(KEY));
-    map.read_all(&mut table, KEY, 1000, 1 << 20);
+    file.read_all(&mut table, KEY, 1000, 1 << 20);
     assert_eq!(name_at(&mut table, 0x1000, None), "in the map");
     let _code = scribe.load(&Code::at(0x1000, 16).named("in the log"));
     assert_eq!(name_at(&mut table, 0x1000, None), "in the log");
     assert!(!table.wants_files(KEY));
-    map.read_all(&mut table, KEY, 1000, 1 << 20);
+    file.read_all(&mut table, KEY, 1000, 1 << 20);
     assert_eq!(table.list(ROOT)[0].sources.len(), 1);
     assert_eq!(table.gauges().codes, 1);
 }
@@ -274,15 +278,15 @@ fn what_a_process_claims_is_bounded() {
     let mut table = Processes::new(limits);
     // One line covers everything; others replace each other for ever.
     let lines: String = (0..200_000).map(|n| format!("{:x} 10 name {n}\n", n % 7 * 16)).collect();
-    let map = Growing::new(FileKind::PerfMap, format!("0 ffffffffffffffff all\n{lines}"));
-    map.read_all(&mut table, KEY, 1000, 1 << 20);
+    let file = map(format!("0 ffffffffffffffff all\n{lines}"));
+    file.read_all(&mut table, KEY, 1000, 1 << 20);
     assert_bounded(&table, &limits);
     assert_eq!(name_at(&mut table, 0x10, None), format!("name {}", 199_999 - 199_999 % 7 + 1));
     assert_eq!(name_at(&mut table, u64::MAX - 1, None), "all");
     // More than there is space for: the first are kept.
     let lines: String = (1..9000).map(|n| format!("{n:x}0 10 {n:0100}\n")).collect();
     let other = ProcessKey { pid: 1, start: 1 };
-    Growing::new(FileKind::PerfMap, lines).read_all(&mut table, other, 0, 1 << 20);
+    map(lines).read_all(&mut table, other, 0, 1 << 20);
     let gauges = table.gauges();
     assert!(gauges.codes_left_out >= 5999, "{gauges:?}");
     assert_bounded(&table, &limits);
@@ -290,7 +294,7 @@ fn what_a_process_claims_is_bounded() {
     for pid in 100..200 {
         let key = ProcessKey { pid, start: 1 };
         let lines: String = (1..900).map(|n| format!("{n:x}0 10 {n:0500}\n")).collect();
-        Growing::new(FileKind::PerfMap, lines).read_all(&mut table, key, 1000, 1 << 20);
+        map(lines).read_all(&mut table, key, 1000, 1 << 20);
     }
     let infos = table.list(ROOT);
     let of_user = infos.iter().filter(|info| info.user == 1000);
@@ -320,6 +324,30 @@ fn line() -> impl Strategy<Value = String> {
         .prop_map(|(at, size, name)| format!("{:x} {:x} name {name}\n", at * 8, size * 8))
 }
 
+/// At each address there is what perf reads of a map.
+fn expect_as_perf_reads(
+    table: &mut Processes<Whole>,
+    text: &str,
+    addresses: std::ops::Range<u64>,
+) -> TestCaseResult {
+    let pieces = perf_map::resolve(perf_map::entries(text.as_bytes()).flatten());
+    let asked: Vec<_> = addresses.map(|address| (address, None)).collect();
+    for ((address, _), answer) in asked.iter().zip(resolve(table, &asked)) {
+        let expected = perf_map::find(&pieces, *address).map(|piece| {
+            let entry = piece.entry;
+            (String::from_utf8_lossy(entry.name).into_owned(), entry.address, entry.size)
+        });
+        let found = match answer {
+            Resolved::Code(code) => {
+                Some((code.frames[0].function.clone(), code.address, code.size))
+            }
+            Resolved::Unknown(_) => None,
+        };
+        prop_assert_eq!(found, expected, "{:#x}", address);
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn a_map_is_answered_as_perf_reads_it(
@@ -327,24 +355,10 @@ proptest! {
         most in 1usize..500,
     ) {
         let text = lines.concat();
-        let map = Growing::new(FileKind::PerfMap, text.clone());
+        let file = map(text.clone());
         let mut table = table();
-        map.read_all(&mut table, KEY, 1000, most);
-        let pieces = perf_map::resolve(perf_map::entries(text.as_bytes()).flatten());
-        let asked: Vec<(u64, Option<u64>)> = (0..400).map(|address| (address, None)).collect();
-        for ((address, _), answer) in asked.iter().zip(resolve(&mut table, &asked)) {
-            let expected = perf_map::find(&pieces, *address).map(|piece| {
-                let entry = piece.entry;
-                (String::from_utf8_lossy(entry.name).into_owned(), entry.address, entry.size)
-            });
-            let found = match answer {
-                Resolved::Code(code) => {
-                    Some((code.frames[0].function.clone(), code.address, code.size))
-                }
-                Resolved::Unknown(_) => None,
-            };
-            prop_assert_eq!(found, expected, "{:#x}", address);
-        }
+        file.read_all(&mut table, KEY, 1000, most);
+        expect_as_perf_reads(&mut table, &text, 0..400)?;
     }
 
     #[test]
@@ -354,17 +368,8 @@ proptest! {
         let line = |(n, (at, size)): (usize, &(u64, u64))| format!("{at:x} {size:x} n{n}\n");
         let text: String = seed.iter().enumerate().map(line).collect();
         let mut table = table();
-        Growing::new(FileKind::PerfMap, text.clone()).read_all(&mut table, KEY, 1000, 1 << 20);
-        let pieces = perf_map::resolve(perf_map::entries(text.as_bytes()).flatten());
-        let asked: Vec<(u64, Option<u64>)> = (0..4040).map(|address| (address, None)).collect();
-        for ((address, _), answer) in asked.iter().zip(resolve(&mut table, &asked)) {
-            let expected = perf_map::find(&pieces, *address).map(|piece| piece.entry.name.to_vec());
-            let found = match answer {
-                Resolved::Code(code) => Some(code.frames[0].function.clone().into_bytes()),
-                Resolved::Unknown(_) => None,
-            };
-            prop_assert_eq!(found, expected);
-        }
+        map(text.clone()).read_all(&mut table, KEY, 1000, 1 << 20);
+        expect_as_perf_reads(&mut table, &text, 0..4040)?;
     }
 
     #[test]
@@ -373,11 +378,9 @@ proptest! {
         most in 200usize..5000,
         asked in prop::collection::vec((0u64..600, 0u64..50), 1..50),
     ) {
-        let mut writer = dump(&CONFIG);
-        for (time, (place, name)) in (1..).zip(&codes) {
-            writer.extended(&extended(place * 16, time, &format!("name {name}"))).unwrap();
-        }
-        let bytes = writer.into_sink();
+        let names = [0, 1, 2, 3].map(|name| format!("name {name}"));
+        let code = |(time, (place, name)): (u64, &(u64, u8))| extended(place * 16, time, &names[usize::from(*name)]);
+        let bytes = dump_of((1..).zip(&codes).map(code));
         let mut table = table();
         Growing::new(FileKind::Jitdump, bytes.clone()).read_all(&mut table, KEY, 1000, most);
         for (address, time) in asked {
@@ -413,11 +416,7 @@ proptest! {
         most in 1usize..3000,
         ends in prop::collection::vec(0usize..4000, 1..8),
     ) {
-        let mut writer = dump(&CONFIG);
-        for time in 1..20 {
-            writer.extended(&extended(time * 16, time, "name")).unwrap();
-        }
-        let mut bytes = writer.into_sink();
+        let mut bytes = dump_of((1..20).map(|time| extended(time * 16, time, "name")));
         for (at, byte) in damage {
             let at = if has_header { at + 40 } else { at };
             if let Some(hit) = bytes.get_mut(at) {

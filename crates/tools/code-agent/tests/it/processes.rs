@@ -230,18 +230,18 @@ fn processes_that_come_and_go_leave_nothing() {
     let mut table = Processes::new(limits);
     for number in 0..500_u32 {
         let scribe = Scribe::builder().build();
-        let code = scribe.load(&Code::at(0x1000, 64).named(&format!("process {number}")));
+        let first = scribe.load(&Code::at(0x1000, 64).named(&format!("process {number}")));
         // One id in ten is used again.
         let key = ProcessKey { pid: number % 50, start: u64::from(number) };
         table.found(key, facts(1000), found(&scribe));
         // What was announced last is read when it has ended: the log is still held.
-        drop(code);
+        drop(first);
         let last = scribe.load(&Code::at(0x2000, 64).named("last"));
         let now = seconds(u64::from(number));
         table.ended(key, now);
         last.leak();
         let address = Address { pid: key.pid, start: Some(key.start), address: 0x2000, time: None };
-        let answer = code_of(table.resolve(ROOT, &[address], now));
+        let answer = code(table.resolve(ROOT, &[address], now).remove(0));
         assert_eq!(answer.frames[0].function, "last");
         table.forget_ended(now);
         let gauges = table.gauges();
@@ -251,10 +251,6 @@ fn processes_that_come_and_go_leave_nothing() {
     table.forget_ended(seconds(500) + limits.ended);
     let gauges = table.gauges();
     assert_eq!((gauges.processes, gauges.codes, gauges.code_bytes), (0, 0, 0));
-}
-
-fn code_of(mut answers: Vec<Resolved>) -> ResolvedCode {
-    code(answers.remove(0))
 }
 
 #[test]
@@ -296,12 +292,7 @@ fn an_answer_is_bounded_whatever_names_are() {
     let other = ProcessKey { pid: KEY.pid + 1, start: 1 };
     table.found(other, facts(1000), found(&scribe));
     let mut addresses = vec![asked(0x10000, None); 8000];
-    addresses.push(Address {
-        pid: other.pid,
-        start: Some(other.start),
-        address: 0x20000,
-        time: None,
-    });
+    addresses.push(Address { pid: other.pid, start: Some(1), address: 0x20000, time: None });
     let request = Request { version: VERSION, id: 1, ask: Ask::Resolve(addresses) };
     let answer = table.answer(ROOT, &request, true, 1_000_000_000).expect("nothing to wait for");
     assert!(answer.line().len() < 16 << 20, "{}", answer.line().len());
