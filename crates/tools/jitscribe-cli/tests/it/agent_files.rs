@@ -269,7 +269,7 @@ while True:
     }
 }
 
-/// The map of a process, with code at 0x1000, is not read: the process stays unknown for a second after that of another one was read.
+/// The map of a process is not read: the process stays unknown for a second after the map of another one was read.
 fn expect_unread(bench: &Bench, agent: &Agent, pid: u32) {
     let mut control = Liar::start(bench, None);
     let _map = control.write_map("1000 10 control");

@@ -98,7 +98,7 @@ impl Asked {
         assert!(status.contains(": off\n"), "{status}");
     }
 
-    /// It has told again what lived when it was turned on, and what it has made since, but not what it made before.
+    /// What lived when it was turned on is announced again, and so is what it has made since, but not what it made before.
     #[track_caller]
     fn expect_heard(&self) {
         let map = self.dump("--perf-map");
@@ -231,8 +231,8 @@ fn a_runtime_that_waits_for_wishes_answers_at_once() {
     let on = asked.bench.ask(&format!("ctl -p {} on --wait 20", asked.pid)).ok();
     assert_eq!(on.stderr, "");
     assert!(on.stdout.contains(": on\n"), "{}", on.stdout);
-    // The runtime tells again what is alive behind its answer.
-    wait_until("it is told again", || asked.dump("--perf-map").contains("replayed"));
+    // The runtime announces again what is alive, behind its answer.
+    wait_until("it is announced again", || asked.dump("--perf-map").contains("replayed"));
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl Bench {
         finish(&mut self.command(words)).ok().stdout
     }
 
-    /// A command writes a page, which replaces a page of its own without `--force`, but no other file, and is the same on standard output.
+    /// A command writes a page, which replaces a page of its own without `--force`, but no other file; it prints the same page.
     #[track_caller]
     pub fn expect_replaced_by_force(&self, page: &str, command: &str) {
         let others = "<!DOCTYPE html>\nmine";

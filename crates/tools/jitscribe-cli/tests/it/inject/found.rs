@@ -42,7 +42,7 @@ fn at_the_recorded_path() {
         ("by its header", "there/x.dump (deleted)"),
     ] {
         let scene = Scene::new();
-        scene.write(path, &dump(PID));
+        scene.write(path, dump(PID));
         finds(what, &scene, Some(&scene.name(path)), &[], path);
     }
 }
@@ -51,8 +51,8 @@ fn at_the_recorded_path() {
 fn in_a_folder_rather_than_at_the_recorded_path() {
     // Another dump may lie there by now.
     let scene = Scene::new();
-    scene.write("moved/jit-5000007.dump", &dump(PID));
-    scene.write("there/jit-5000007.dump", &Jit::begun().bytes());
+    scene.write("moved/jit-5000007.dump", dump(PID));
+    scene.write("there/jit-5000007.dump", Jit::begun().bytes());
     let marker = scene.name("there/jit-5000007.dump");
     finds("moved", &scene, Some(&marker), &["--aux-dir", "moved"], "moved/jit-5000007.dump");
 }
@@ -80,7 +80,7 @@ fn elsewhere() {
     for (what, files, marker, args, found) in cases {
         let scene = Scene::new();
         for (name, pid) in *files {
-            scene.write(name, &dump(*pid));
+            scene.write(name, dump(*pid));
         }
         finds(what, &scene, *marker, args, found);
     }
@@ -203,11 +203,11 @@ fn but_not_the_dump_of_another_run() {
         assert!(scene.shown()[0].contains("[unknown]"), "{:?}", scene.shown());
     };
 
-    scene.write(DUMP, &loaded_at(2000 * MS));
+    scene.write(DUMP, loaded_at(2000 * MS));
     let marker = scene.name(DUMP);
     says(&scene, &recording(Some(&marker)), "after the recording ended");
 
-    scene.write(DUMP, &loaded_at(20 * MS));
+    scene.write(DUMP, loaded_at(20 * MS));
     let mut later = Recording::new();
     later.exec(PID, "app", 3000 * MS).map(PID, ARENA, "//anon", 3001 * MS);
     later.map(PID, MARKER, &marker, 3002 * MS).sample(PID, CODE + 1, 3003 * MS);

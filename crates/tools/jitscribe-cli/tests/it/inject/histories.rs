@@ -322,7 +322,7 @@ proptest! {
     fn all_commands_agree_on_who_is_where(story in stories()) {
         let scene = Scene::new();
         let dump = story.dump(PID, PID + 1);
-        scene.write("told.dump", dump);
+        scene.write("story.dump", dump);
         // A dump alone does not tell of forks.
         let ([memory, _], meant) = story.memories(u64::MAX, false);
         let live: Names = asked().map(|address| Some(name(memory.at(address)?.0))).collect();
@@ -330,13 +330,13 @@ proptest! {
         let meant: Vec<String> =
             meant.into_values().map(|code| code.map_or("?".to_owned(), name)).collect();
 
-        prop_assert_eq!(moved(&scene, "told.dump"), meant);
-        prop_assert_eq!(&perf_map(&scene, "told.dump"), &live);
-        jitscribe(&scene, "dump --jitdump again.dump told.dump");
+        prop_assert_eq!(moved(&scene, "story.dump"), meant);
+        prop_assert_eq!(&perf_map(&scene, "story.dump"), &live);
+        jitscribe(&scene, "dump --jitdump again.dump story.dump");
         prop_assert_eq!(&perf_map(&scene, "again.dump"), &live);
-        prop_assert_eq!(elf(&scene, "told.dump"), live);
-        prop_assert_eq!(memcheck(&scene, "told.dump"), last.clone());
-        prop_assert_eq!(callgrind(&scene, "told.dump"), last);
+        prop_assert_eq!(elf(&scene, "story.dump"), live);
+        prop_assert_eq!(memcheck(&scene, "story.dump"), last.clone());
+        prop_assert_eq!(callgrind(&scene, "story.dump"), last);
         injected(&story, &scene)?;
     }
 }

@@ -51,7 +51,7 @@ fn a_failure_leaves_nothing_behind() {
 #[test]
 fn the_output_goes_beside_the_input_by_default() {
     let (scene, recording) = scene();
-    scene.write("perf.data", &recording.file());
+    scene.write("perf.data", recording.file());
     let injected = scene.injected(&["--json"]);
     assert_eq!(injected.clean().json()["output"], "perf.data.jitted");
     assert_eq!(
@@ -69,7 +69,7 @@ fn the_output_goes_beside_the_input_by_default() {
 #[test]
 fn the_output_over_the_input() {
     let (scene, recording) = scene();
-    scene.write("out.data", &recording.file());
+    scene.write("out.data", recording.file());
     scene.inject_file("out.data", &["--force"]).clean();
     assert_eq!(scene.shown(), ["25 code+0x1 jit-5000007-0.elf"]);
 }
@@ -81,8 +81,8 @@ fn features_are_kept_and_images_named_by_their_build_ids() {
     recording.feature(HOSTNAME, &feature_text("somewhere")).feature(CMDLINE, &words);
     let injected = scene.inject(&recording, &[]);
     let lines = |file| -> Vec<String> {
-        let told = scene.run(&["perf", "report", "--header-only", "-i", file]);
-        let features = told.lines().filter(|line| line.contains(" : "));
+        let header = scene.run(&["perf", "report", "--header-only", "-i", file]);
+        let features = header.lines().filter(|line| line.contains(" : "));
         // Where and how large the file is differs.
         let same = features.filter(|line| {
             !["captured on", "data ", "feat offset"].iter().any(|w| line.contains(w))

@@ -68,7 +68,7 @@ fn lines_over_a_files_mapping_are_left_to_the_file() {
 fn lines_over_a_file_that_is_no_object_file_name_its_code() {
     let scene = Scene::new();
     let mut recording = app(PID, &scene.name("image.core"));
-    scene.write("image.core", &[0x90; 0x1000]).write(MAP, b"7f0000000100 40 code\n");
+    scene.write("image.core", [0x90; 0x1000]).write(MAP, b"7f0000000100 40 code\n");
     scene.expect(&mut recording, &[(PID, 21, 0x101, "code+0x1 jit-5000007-0.elf")]);
 }
 

@@ -31,7 +31,7 @@ fn a_child_with_a_dump_of_its_own_shows_both() {
     recording.fork(OTHER, PID, 50 * MS);
     recording.map(OTHER, MARKER, &scene.name("jit-5000008.dump"), 52 * MS);
     let childs = Jit::new(OTHER, 52 * MS).code(60, 0, "child's");
-    scene.write("jit-5000008.dump", &childs.bytes());
+    scene.write("jit-5000008.dump", childs.bytes());
     scene.expect(
         &mut recording,
         &[
@@ -132,7 +132,7 @@ fn in_a_pid_namespace_the_marker_says_whose_dump_it_is() {
         .map(1, ARENA, "//anon", 2 * MS)
         .sample(PID, CODE + 1, 25 * MS)
         .sample(1, CODE + 1, 26 * MS);
-    scene.write("jit-1.dump", &Jit::new(1, 10 * MS).code(20, 0, "inside").bytes());
+    scene.write("jit-1.dump", Jit::new(1, 10 * MS).code(20, 0, "inside").bytes());
     let injected = scene.inject(&recording, &[]);
     assert_eq!(injected.clean().json()["sources"][0]["pid"], PID);
     let shown = scene.shown();
@@ -155,7 +155,7 @@ fn two_processes_with_code_at_the_same_addresses() {
     }
     let (scene, mut recording) = begun(one);
     process(&scene, &mut recording, OTHER);
-    scene.write("jit-5000008.dump", &other.bytes());
+    scene.write("jit-5000008.dump", other.bytes());
     let expected: Vec<_> =
         shown.iter().map(|(pid, time, at, shown)| (*pid, *time, *at, &**shown)).collect();
     assert_eq!(scene.expect(&mut recording, &expected).counts(), (12, 0));

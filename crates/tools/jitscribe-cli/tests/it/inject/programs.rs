@@ -17,7 +17,7 @@ fn program(scene: &Scene) -> Vec<u8> {
     recording.sample(OTHER, CODE, 25 * MS);
     let jit = Jit::new(OTHER, 10 * MS).load(20 * MS, CODE, 0x40, "first");
     let jit = jit.load(20 * MS, CODE + 0x200, 0x40, "second");
-    scene.write("jit-5000008.dump", &jit.bytes());
+    scene.write("jit-5000008.dump", jit.bytes());
     let image = scene.inject(&recording, &[]).json()["images"][0].clone();
     let bytes = std::fs::read(image["path"].as_str().unwrap()).unwrap();
     scene.write("program", &bytes);
@@ -118,7 +118,7 @@ fn a_child_has_its_parents_program() {
     recording.sample(child, PROGRAM + TEXT + 1, 31 * MS).sample(child, CODE + 1, 32 * MS);
     let jit = Jit::new(child, 16 * MS).load(20 * MS, PROGRAM + TEXT, 0x40, "by the dump");
     let jit = jit.load(20 * MS, CODE, 0x40, "jitted");
-    scene.write(&format!("jit-{child}.dump"), &jit.bytes());
+    scene.write(&format!("jit-{child}.dump"), jit.bytes());
     scene.dump(Jit::new(PID, 10 * MS));
     let injected = scene.inject(&recording, &["--force"]);
     assert_eq!(injected.counts(), (1, 0));

@@ -51,7 +51,7 @@ impl Scene {
 
     /// `jitscribe inject -i perf.data -o out.data ARGS`.
     pub fn inject(&self, recording: &Recording, args: &[&str]) -> Injected {
-        self.write("perf.data", &recording.file());
+        self.write("perf.data", recording.file());
         self.inject_file("perf.data", args)
     }
 

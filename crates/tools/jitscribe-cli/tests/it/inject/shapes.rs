@@ -12,7 +12,7 @@ fn sampled(scene: &Scene, mut recording: Recording) -> Recording {
     process(scene, &mut recording, PID);
     recording.sample(PID, CODE + 1, 25 * MS).round();
     recording.sample(PID, CODE + 2, 35 * MS).round();
-    scene.write(DUMP, &dump());
+    scene.write(DUMP, dump());
     recording
 }
 
@@ -31,11 +31,11 @@ const BOTH: [&str; 2] = ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007
 fn a_pipe_into_a_file_and_a_file_into_a_pipe() {
     let scene = Scene::new();
     let recording = sampled(&scene, Recording::new());
-    scene.write("pipe.data", &recording.pipe());
+    scene.write("pipe.data", recording.pipe());
     scene.inject_file("pipe.data", &[]).clean();
     assert_eq!(scene.shown(), BOTH);
 
-    scene.write("perf.data", &recording.file());
+    scene.write("perf.data", recording.file());
     let to_pipe =
         |options: &[&str]| scene.injected(&[&["-i", "perf.data", "-o", "-"], options].concat());
     let piped = to_pipe(&["--image-dir", "images"]);
@@ -68,7 +68,7 @@ fn two_events_of_different_layout() {
         .sample_of(1, (PID, PID), CODE + 2, &[], 26 * MS)
         .sample_of(1, (PID, PID), CODE + 3, &[], 35 * MS)
         .sample_of(0, (PID, PID), CODE + 4, &[], 36 * MS);
-    scene.write(DUMP, &dump());
+    scene.write(DUMP, dump());
     scene.inject(&recording, &[]).clean();
     assert_eq!(
         scene.shown(),
@@ -131,7 +131,7 @@ fn events_in_any_order_within_the_recording() {
         .sample(PID, CODE + 3, 45 * MS);
     process(&scene, &mut recording, PID);
     recording.round();
-    scene.write(DUMP, &dump());
+    scene.write(DUMP, dump());
     scene.inject(&recording, &[]).clean();
     assert_eq!(scene.shown(), [BOTH[0], BOTH[1], "45 new+0x3 jit-5000007-0-1.elf"]);
 }
