@@ -1,6 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use super::file_name::BLOCK;
@@ -14,8 +15,34 @@ fn open(folder: &TempDir, limit: u64) -> Spool {
     Spool::open(folder.path(), BodyKind::Otlp, limit).expect("a spool")
 }
 
+/// A spool with space for all that a test has, and its folder.
+fn spool() -> (TempDir, Spool) {
+    with_limit(1 << 20)
+}
+
+fn with_limit(limit: u64) -> (TempDir, Spool) {
+    let folder = folder();
+    let spool = open(&folder, limit);
+    (folder, spool)
+}
+
 fn body(text: &str) -> ProfileBody {
     ProfileBody::otlp(text.as_bytes())
+}
+
+fn add(spool: &Spool, bodies: &[ProfileBody]) {
+    for body in bodies {
+        spool.add(body).expect("space");
+    }
+}
+
+/// What waits first.
+fn oldest(spool: &Spool) -> Spooled {
+    spool.oldest().expect("a folder").expect("a file")
+}
+
+fn is_empty(spool: &Spool) -> bool {
+    spool.oldest().expect("a folder").is_none()
 }
 
 /// What waits, the oldest first, while it is removed.
@@ -31,8 +58,7 @@ fn drained(spool: &Spool) -> Vec<ProfileBody> {
 
 #[test]
 fn profiles_leave_in_order_and_each_once() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     let bodies = ["one", "two", "three"].map(body);
     for body in &bodies {
         assert_eq!(spool.add(body).expect("space"), Added::default());
@@ -47,8 +73,7 @@ fn profiles_leave_in_order_and_each_once() {
 
 #[test]
 fn the_oldest_are_dropped_beyond_the_limit() {
-    let folder = folder();
-    let spool = open(&folder, 3 * BLOCK);
+    let (_folder, spool) = with_limit(3 * BLOCK);
     let bodies: Vec<_> = (0..5).map(|number| body(&format!("profile {number}"))).collect();
     let dropped: Vec<_> =
         bodies.iter().map(|body| spool.add(body).expect("space").dropped).collect();
@@ -63,11 +88,9 @@ fn the_oldest_are_dropped_beyond_the_limit() {
 
 #[test]
 fn what_was_set_aside_is_dropped_first() {
-    let folder = folder();
-    let spool = open(&folder, 2 * BLOCK);
+    let (_folder, spool) = with_limit(2 * BLOCK);
     let [first, second, third] = ["one", "two", "three"].map(body);
-    spool.add(&first).expect("space");
-    spool.add(&second).expect("space");
+    add(&spool, &[first.clone(), second]);
     let newest = spool.list().expect("a folder").pop().expect("a file");
     let aside = spool.set_aside(&newest).expect("renamed");
     assert!(aside.to_string_lossy().ends_with(".otlp.rejected") && aside.exists());
@@ -80,31 +103,29 @@ fn what_was_set_aside_is_dropped_first() {
 
 #[test]
 fn damage_is_found_and_set_aside() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     for change in [
         &b"shorter"[..],
         b"",
         b"exactly the length of nothing, and longer than the profile was before",
     ] {
-        spool.add(&body("a profile")).expect("space");
-        let spooled = spool.oldest().expect("a folder").expect("a file");
+        add(&spool, &[body("a profile")]);
+        let spooled = oldest(&spool);
         fs::write(spool.path(&spooled), change).expect("written");
-        let spooled = spool.oldest().expect("a folder").expect("a file");
+        let spooled = oldest(&spool);
         let Content::Damaged(path) = spool.read(&spooled).expect("a file") else { panic!("whole") };
         assert_eq!(fs::read(path).expect("a file"), change);
-        assert_eq!(spool.oldest().expect("a folder"), None);
+        assert!(is_empty(&spool));
     }
-    spool.add(&body("a profile")).expect("space");
-    let spooled = spool.oldest().expect("a folder").expect("a file");
+    add(&spool, &[body("a profile")]);
+    let spooled = oldest(&spool);
     fs::remove_file(spool.path(&spooled)).expect("removed");
     assert_eq!(spool.read(&spooled).expect("no error"), Content::Gone);
 }
 
 #[test]
 fn files_of_others_are_left_alone() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     let digits = "0".repeat(32);
     let outside = folder.path().join("outside");
     fs::write(&outside, "x").expect("written");
@@ -133,27 +154,24 @@ fn files_of_others_are_left_alone() {
 
 #[test]
 fn what_a_killed_process_left_is_removed() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     let left = folder.path().join(format!(".{:020}-{}.otlp.new", 7, "0".repeat(32)));
     let of_another = folder.path().join(".hidden.new");
     for path in [&left, &of_another] {
         fs::write(path, "half").expect("written");
     }
     assert_eq!(spool.usage().expect("a folder"), Usage::default());
-    spool.add(&body("one")).expect("space");
+    add(&spool, &[body("one")]);
     assert!(!left.exists() && of_another.exists());
 }
 
 #[test]
 fn the_parts_of_a_profile_take_its_place() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     let [whole, next] = ["whole", "next"].map(body);
     let halves = ["half", "other half"].map(body);
-    spool.add(&whole).expect("space");
-    spool.add(&next).expect("space");
-    let spooled = spool.oldest().expect("a folder").expect("a file");
+    add(&spool, &[whole.clone(), next.clone()]);
+    let spooled = oldest(&spool);
     let path = spool.path(&spooled);
     assert_eq!(spool.replace(&spooled, &halves).expect("space"), 0);
     assert!(!path.exists());
@@ -170,18 +188,16 @@ fn the_parts_of_a_profile_take_its_place() {
     assert_eq!(all, expected);
     // A body that the spool dropped before it was divided is not replaced by its parts.
     assert_eq!(spool.replace(&spooled, &halves).expect("no file"), 0);
-    assert_eq!(spool.oldest().expect("a folder"), None);
+    assert!(is_empty(&spool));
 }
 
 #[test]
 fn parts_that_need_more_space_drop_the_oldest() {
-    let folder = folder();
-    let spool = open(&folder, 2 * BLOCK);
+    let (_folder, spool) = with_limit(2 * BLOCK);
     let [whole, next] = ["whole", "next"].map(body);
     let halves = ["half", "other half"].map(body);
-    spool.add(&whole).expect("space");
-    spool.add(&next).expect("space");
-    let spooled = spool.oldest().expect("a folder").expect("a file");
+    add(&spool, &[whole, next.clone()]);
+    let spooled = oldest(&spool);
     assert_eq!(spool.replace(&spooled, &halves).expect("space"), 1);
     let left = drained(&spool);
     assert!(left.len() == 2 && halves.contains(&left[0]) && left[1] == next, "{left:?}");
@@ -235,14 +251,11 @@ proptest! {
 /// Of thousands of files, each is looked at once, and what another process adds or drops in between counts.
 #[test]
 fn the_folder_is_listed_once() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     let bodies: Vec<ProfileBody> =
         (0..50).map(|number| body(&format!("profile {number}"))).collect();
-    for body in &bodies {
-        spool.add(body).expect("space");
-    }
-    let first = spool.oldest().expect("a folder").expect("a file");
+    add(&spool, &bodies);
+    let first = oldest(&spool);
     assert_eq!(spool.listed.borrow().len(), 50);
     let other = open(&folder, 1 << 20);
     other.remove(&first).expect("removed");
@@ -254,24 +267,22 @@ fn the_folder_is_listed_once() {
 
 #[test]
 fn what_is_too_large_is_not_read() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
-    spool.add(&body("a profile")).expect("space");
-    let spooled = spool.oldest().expect("a folder").expect("a file");
+    let (folder, spool) = spool();
+    add(&spool, &[body("a profile")]);
+    let spooled = oldest(&spool);
     let path = spool.path(&spooled);
     File::options().write(true).open(path).and_then(|file| file.set_len(2 << 30)).expect("a hole");
     spool.listed.borrow_mut().clear();
-    let spooled = spool.oldest().expect("a folder").expect("a file");
+    let spooled = oldest(&spool);
     let Content::Damaged(path) = spool.read(&spooled).expect("a file") else { panic!("whole") };
     assert!(path.is_file());
-    assert_eq!(spool.oldest().expect("a folder"), None);
+    assert!(is_empty(&spool));
 }
 
 /// Another user, in a folder of his, or a process that was stopped.
 #[test]
 fn a_lock_that_is_never_free_is_an_error() {
-    let folder = folder();
-    let spool = open(&folder, 1 << 20);
+    let (folder, spool) = spool();
     let held = File::open(folder.path().join("lock")).expect("a file");
     held.lock().expect("free");
     let locked = spool.lock_within(Duration::from_millis(20));
@@ -280,13 +291,6 @@ fn a_lock_that_is_never_free_is_an_error() {
     assert!(spool.lock_within(Duration::ZERO).is_ok());
     let path = folder.path().join("lock");
     fs::remove_file(&path).expect("a file");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &path,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RWXU,
-        0,
-    )
-    .expect("a FIFO");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
     assert!(matches!(spool.add(&body("a profile")), Err(SpoolError::File { .. })));
 }

@@ -14,6 +14,9 @@ fn answer(status: u16, headers: &[(&str, &str)], content: &[u8]) -> Answer {
     Answer { status, headers: headers.iter().map(header).collect(), content: content.to_vec() }
 }
 
+/// Headers of a message.
+const PROTOBUF: [(&str, &str); 1] = [("content-type", "application/x-protobuf")];
+
 fn http(answer: &Answer) -> Verdict {
     Verdict::of(Protocol::OtlpHttp, answer, now())
 }
@@ -58,8 +61,7 @@ fn statuses_of_grpc() {
             7 | 12 | 16 => 'f',
             _ => 'j',
         };
-        let answer = answer(200, &[("grpc-status", &code.to_string())], b"");
-        assert_eq!(short_form(&grpc(&answer)).0, expected, "{code}");
+        assert_eq!(short_form(&grpc(&grpc_answer(code, ""))).0, expected, "{code}");
     }
     // A proxy answers in place of the server.
     for (status, expected) in
@@ -67,53 +69,50 @@ fn statuses_of_grpc() {
     {
         assert_eq!(short_form(&grpc(&answer(status, &[], b""))).0, expected, "{status}");
     }
-    let with_message =
-        answer(200, &[("grpc-status", "3"), ("grpc-message", "no%20%F0%9F%98%80")], b"");
+    let with_message = grpc_answer(3, "no%20%F0%9F%98%80");
     let Verdict::Rejected(cause) = grpc(&with_message) else { panic!("rejected") };
     assert_eq!(cause.to_string(), "gRPC INVALID_ARGUMENT: no \u{1f600}");
+}
+
+/// An answer of gRPC with this code, and this message if it is not empty.
+fn grpc_answer(code: u32, message: &str) -> Answer {
+    let code = code.to_string();
+    let headers = [("grpc-status", code.as_str()), ("grpc-message", message)];
+    answer(200, &headers[..if message.is_empty() { 1 } else { 2 }], b"")
 }
 
 /// The words of servers, as their sources have them.
 #[test]
 fn requests_that_are_too_long_are_recognized() {
-    for (code, words) in [
+    for (code, words, expected) in [
         // gRPC's core, on which Python's is built; Go; Java; .NET; tonic.
-        (8, "Received message larger than max (5000000 vs. 4194304)"),
-        (8, "grpc: received message larger than max (5000000 vs. 4194304)"),
-        (8, "grpc: received message after decompression larger than max 4194304"),
-        (8, "gRPC message exceeds maximum size 4194304: 5000000"),
-        (8, "Received message exceeds the maximum configured message size."),
+        (8, "Received message larger than max (5000000 vs. 4194304)", 'l'),
+        (8, "grpc: received message larger than max (5000000 vs. 4194304)", 'l'),
+        (8, "grpc: received message after decompression larger than max 4194304", 'l'),
+        (8, "gRPC message exceeds maximum size 4194304: 5000000", 'l'),
+        (8, "Received message exceeds the maximum configured message size.", 'l'),
         (
             11,
             "Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes",
+            'l',
         ),
-    ] {
-        let code = code.to_string();
-        let verdict = grpc(&answer(200, &[("grpc-status", &code), ("grpc-message", words)], b""));
-        assert_eq!(short_form(&verdict).0, 'l', "{words}");
-    }
-    for (code, words, expected) in [
         (8, "too many requests, quota exceeded", 'j'),
         (11, "out of range", 'r'),
         (3, "message too large", 'j'),
     ] {
-        let code = code.to_string();
-        let verdict = grpc(&answer(200, &[("grpc-status", &code), ("grpc-message", words)], b""));
-        assert_eq!(short_form(&verdict).0, expected, "{words}");
+        assert_eq!(short_form(&grpc(&grpc_answer(code, words))).0, expected, "{words}");
     }
     // OpenTelemetry's collector answers 400 with a status as protobuf, Pyroscope with JSON.
     let status =
         Status { code: 3, message: "http: request body too large".into(), details: vec![] };
-    let verdict =
-        http(&answer(400, &[("content-type", "application/x-protobuf")], &status.encode_to_vec()));
-    assert_eq!(short_form(&verdict).0, 'l');
+    let too_large = answer(400, &PROTOBUF, &status.encode_to_vec());
+    assert_eq!(short_form(&http(&too_large)).0, 'l');
     for words in [
         "the profile with labels '{}' exceeds the size limit (max_profile_size_byte, actual: 5000000, limit: 4194304)",
         "the profile with labels '{}' exceeds the samples count limit (max_profile_stacktrace_samples, actual: 20000, limit: 16000)",
     ] {
         let json = serde_json::json!({ "code": "invalid_argument", "message": words }).to_string();
-        let headers = [("content-type", "application/json")];
-        let answer = answer(400, &headers, json.as_bytes());
+        let answer = answer(400, &[("content-type", "application/json")], json.as_bytes());
         assert_eq!(short_form(&Verdict::of(Protocol::Pyroscope, &answer, now())).0, 'l');
     }
 }
@@ -153,7 +152,7 @@ fn retry_info_makes_exhaustion_temporary() {
     let exhausted = |details: &str| {
         grpc(&answer(200, &[("grpc-status", "8"), ("grpc-status-details-bin", details)], b""))
     };
-    assert_eq!(short_form(&grpc(&answer(200, &[("grpc-status", "8")], b""))), ('j', None));
+    assert_eq!(short_form(&grpc(&grpc_answer(8, ""))), ('j', None));
     for (seconds, nanos, expected) in
         [(3, 500_000_000, 3_500), (0, 0, 0), (-5, -5, 0), (1, i32::MAX, 1_999)]
     {
@@ -165,14 +164,9 @@ fn retry_info_makes_exhaustion_temporary() {
     }
     assert_eq!(short_form(&exhausted("no base64!")), ('j', None));
     // Over HTTP, the status is the content.
-    let kind = [("content-type", "application/x-protobuf")];
-    let Verdict::Retry { cause, after } = http(&answer(429, &kind, &status(2, 0))) else {
-        panic!("a wait")
-    };
-    assert_eq!(
-        (cause.to_string().as_str(), after),
-        ("HTTP 429: full", Some(Duration::from_secs(2)))
-    );
+    let verdict = http(&answer(429, &PROTOBUF, &status(2, 0)));
+    let Verdict::Retry { cause, after } = verdict else { panic!("a wait") };
+    assert_eq!((&*cause.to_string(), after), ("HTTP 429: full", Some(Duration::from_secs(2))));
 }
 
 #[test]
@@ -180,13 +174,12 @@ fn partial_success_is_told() {
     let partial = PartialSuccess { rejected_profiles: 3, error_message: "no names".into() };
     let content = ExportResponse { partial_success: Some(partial) }.encode_to_vec();
     let expected = Verdict::Delivered(Some(Partial { rejected: 3, message: "no names".into() }));
-    let kind = [("content-type", "application/x-protobuf")];
-    assert_eq!(http(&answer(200, &kind, &content)), expected);
+    assert_eq!(http(&answer(200, &PROTOBUF, &content)), expected);
     let mut framed = vec![0, 0, 0, 0, content.len() as u8];
     framed.extend(&content);
     assert_eq!(grpc(&answer(200, &[("grpc-status", "0")], &framed)), expected);
     let empty = ExportResponse { partial_success: Some(PartialSuccess::default()) }.encode_to_vec();
-    assert_eq!(http(&answer(200, &kind, &empty)), Verdict::Delivered(None));
+    assert_eq!(http(&answer(200, &PROTOBUF, &empty)), Verdict::Delivered(None));
 }
 
 #[test]

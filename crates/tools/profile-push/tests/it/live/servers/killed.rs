@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use end_to_end::receiver::{self, Receiver};
 use end_to_end::tool::tool;
 use serde_json::json;
-use test_privilege::{Privilege, have};
+use test_privilege::needs;
 
 use super::{folder, made, stacks, truth};
 
@@ -50,9 +50,7 @@ fn send_the_rest(arguments: &[PathBuf]) {
 fn a_process_that_is_killed_loses_nothing() {
     // A missing strace is an error of its own.
     tool("strace");
-    if !have(&[Privilege::Trace]) {
-        return;
-    }
+    needs!(Trace);
     let folder = folder();
     let received = folder.path().join("received");
     let receiver = Receiver::start(&received, &json!({}));
@@ -77,13 +75,8 @@ fn a_process_that_is_killed_loses_nothing() {
             let mut strace = tool("strace");
             // cargo sets it, and the dynamic linker looks into each of its folders first.
             strace.env_remove("LD_LIBRARY_PATH");
-            strace.args(["-f", "-qq", "-o", "/dev/null"]);
-            strace.args([
-                "-e",
-                &format!("trace={call}"),
-                "-e",
-                &format!("inject={call}:signal=KILL:when={time}"),
-            ]);
+            strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+            strace.args(["-e", &format!("inject={call}:signal=KILL:when={time}")]);
             let output = strace.arg(push_files()).args(arguments(file)).output().expect("strace");
             if lines(&output, "kept ") > 0 {
                 kept.push(next);
