@@ -103,7 +103,7 @@ fn what_was_set_aside_is_dropped_first() {
 
 #[test]
 fn damage_is_found_and_set_aside() {
-    let (folder, spool) = spool();
+    let (_folder, spool) = spool();
     for change in [
         &b"shorter"[..],
         b"",
@@ -167,7 +167,7 @@ fn what_a_killed_process_left_is_removed() {
 
 #[test]
 fn the_parts_of_a_profile_take_its_place() {
-    let (folder, spool) = spool();
+    let (_folder, spool) = spool();
     let [whole, next] = ["whole", "next"].map(body);
     let halves = ["half", "other half"].map(body);
     add(&spool, &[whole.clone(), next.clone()]);
@@ -267,7 +267,7 @@ fn the_folder_is_listed_once() {
 
 #[test]
 fn what_is_too_large_is_not_read() {
-    let (folder, spool) = spool();
+    let (_folder, spool) = spool();
     add(&spool, &[body("a profile")]);
     let spooled = oldest(&spool);
     let path = spool.path(&spooled);
