@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use profile::{
     About, Builder, Code, CodeId, CodeSource, Frame, Function, FunctionKey, FunctionKind, Listing,
     Profile, SampleRow, Source, stack_id,
 };
-use profile_parquet::{Error, Exported, Options, files};
+use profile_parquet::{Error, Exported, Options, OutputFile, files};
 
 /// Every code is this one, at another address, with a call to something outside of it.
 struct Calls;
@@ -57,14 +58,8 @@ fn made() -> Profile {
         frame.code = Some(code);
         let frame = builder.frame(frame);
         let stack = builder.stack(Some(caller), frame);
-        for time in 0..=loaded / 300 {
-            builder.sample(SampleRow {
-                time: (loaded + time) * SECOND,
-                thread,
-                event,
-                weight: 10,
-                stack,
-            });
+        for time in (0..=loaded / 300).map(|time| (loaded + time) * SECOND) {
+            builder.sample(SampleRow { time, thread, event, weight: 10, stack });
         }
     }
     builder.sample(SampleRow { time: 1, thread, event, weight: 10, stack: caller });
@@ -74,13 +69,16 @@ fn made() -> Profile {
     builder.finish()
 }
 
+fn reader(file: &OutputFile) -> SerializedFileReader<Bytes> {
+    SerializedFileReader::new(Bytes::from(file.content.clone())).expect("a Parquet file")
+}
+
 fn rows(exported: &Exported, table: &str, part: &str) -> Vec<Row> {
     let path = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     let wanted = |name: &str| name.starts_with(&format!("{table}/")) && name.contains(part);
     let file = exported.files.iter().find(|file| wanted(&path(&file.path)));
-    let content = file.unwrap_or_else(|| panic!("no {table} of {part}")).content.clone();
-    let reader = SerializedFileReader::new(bytes::Bytes::from(content)).expect("a Parquet file");
-    reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect()
+    let file = file.unwrap_or_else(|| panic!("no {table} of {part}"));
+    reader(file).get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect()
 }
 
 fn field<'r>(row: &'r Row, name: &str) -> &'r Field {
@@ -147,12 +145,8 @@ fn samples_are_counted_by_window_and_divided_at_midnight() {
     let mut options = Options::new("host 1");
     options.selection.times = Some(0..SECOND);
     let part = files(&made(), &mut Calls, &options).expect("tables");
-    assert!(
-        exported
-            .files
-            .iter()
-            .all(|file| part.files.iter().all(|of_part| of_part.path != file.path))
-    );
+    let is_in_part = |file: &OutputFile| part.files.iter().any(|of_part| of_part.path == file.path);
+    assert!(!exported.files.iter().any(is_in_part));
 }
 
 #[test]
@@ -165,10 +159,8 @@ fn keys_of_all_tables_join() {
         let all = |table, column: &str| -> BTreeSet<i64> {
             rows(&exported, table, day).iter().map(|row| number(row, column)).collect()
         };
-        assert_eq!(
-            all("functions", "function_key"),
-            keys.iter().map(|key| key.cast_signed()).collect()
-        );
+        let expected = keys.iter().map(|key| key.cast_signed()).collect();
+        assert_eq!(all("functions", "function_key"), expected);
         let mut codes = all("codes", "code_key");
         codes.insert(0);
         assert!(all("samples", "code_key").is_subset(&codes));
@@ -180,10 +172,8 @@ fn keys_of_all_tables_join() {
                 Field::Long(key) => key.cast_unsigned(),
                 other => panic!("{other:?}"),
             });
-            assert_eq!(
-                stack_id(&list.collect::<Vec<u64>>()).cast_signed(),
-                number(&row, "stack_key")
-            );
+            let id = stack_id(&list.collect::<Vec<u64>>()).cast_signed();
+            assert_eq!(id, number(&row, "stack_key"));
         }
     }
     // The calls are at other addresses, and lead to the same place: the two first compilations have the same code.
@@ -207,4 +197,22 @@ fn a_recording_without_utc_needs_a_time() {
     assert!(exported.files.iter().all(|file| {
         file.path.to_str().expect("UTF-8").contains("/date=1970-01-01/service=shop/host-")
     }));
+}
+
+/// What is written of a fleet has the names that the documentation has.
+#[test]
+fn columns_are_documented() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/fleet.md");
+    let docs = std::fs::read_to_string(docs).expect("docs/fleet.md");
+    let exported = files(&made(), &mut Calls, &Options::new("host")).expect("tables");
+    let mut columns = BTreeSet::new();
+    for file in &exported.files {
+        for field in reader(file).metadata().file_metadata().schema().get_fields() {
+            let row = format!("| `{}` |", field.name());
+            assert!(docs.contains(&row), "docs/fleet.md has no {row} of {:?}", file.path);
+            columns
+                .insert((file.path.components().next().map(|it| it.as_os_str().to_owned()), row));
+        }
+    }
+    assert!(columns.len() > 30, "{columns:?}");
 }

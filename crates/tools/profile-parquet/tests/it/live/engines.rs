@@ -11,7 +11,6 @@ use end_to_end::engines::{
 };
 use end_to_end::jitscribe::{fleet as fleet_command, jitscribe};
 use end_to_end::tool::{run, tool};
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use profile::{FunctionKind, Profile, clean_name};
 use profile_recording::Options;
 use serde_json::Value;
@@ -434,58 +433,4 @@ fn expect_flame(rows: &[Row], fleet: &Fleet) {
         rows.iter().map(|row| (text(&row[0]), number(&row[1]))).collect();
     assert_eq!(rows.len(), found.len());
     assert_eq!(found, expected);
-}
-
-/// What is written of a fleet has the names that the documentation has.
-#[test]
-fn columns_are_documented() {
-    let docs = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/fleet.md"),
-    )
-    .expect("docs/fleet.md");
-    let mut builder = profile::Builder::new();
-    let event = builder.event(b"cycles");
-    let process = builder.process(1, b"made");
-    let thread = builder.thread(process, 1, b"made");
-    let name = builder.string(b"f");
-    let function = builder.function(profile::Function::new(name, profile::FunctionKind::Native));
-    let frame = builder.frame(profile::Frame::new(function));
-    let stack = builder.stack(None, frame);
-    builder.sample(profile::SampleRow { time: 0, thread, event, weight: 1, stack });
-    let mut about = profile::About::default();
-    about.to_utc = Some(0);
-    builder.about(about);
-    let profile = builder.finish();
-    let options = profile_parquet::Options::new("h");
-    let exported = profile_parquet::files(&profile, &mut NoCode, &options).expect("tables");
-    let mut columns = 0;
-    for file in exported.files {
-        let reader = SerializedFileReader::new(bytes::Bytes::from(file.content)).expect("Parquet");
-        for field in reader.metadata().file_metadata().schema().get_fields() {
-            let name = field.name();
-            assert!(
-                docs.contains(&format!("| `{name}` |")),
-                "docs/fleet.md: {name} of {:?}",
-                file.path
-            );
-            columns += 1;
-        }
-    }
-    assert!(columns > 30, "{columns} columns");
-}
-
-struct NoCode;
-
-impl profile::CodeSource for NoCode {
-    fn listing(&mut self, _: profile::CodeId) -> Option<profile::Listing> {
-        None
-    }
-
-    fn name_at(&mut self, _: profile::CodeId, _: u64) -> Option<(Vec<u8>, u64)> {
-        None
-    }
-
-    fn source(&mut self, _: &[u8]) -> Option<profile::Source> {
-        None
-    }
 }
