@@ -8,9 +8,6 @@ use crate::tool::{run, tool};
 pub type Place = (String, u64);
 
 /// What `addr2line -i` shows of addresses of an image, from the innermost function outward.
-///
-/// # Panics
-/// If it prints something else.
 pub fn inlined_chains(image: &str, addresses: &[u64]) -> Vec<Vec<Place>> {
     let mut command = tool("addr2line");
     command.args(["-a", "-f", "-i", "-e", image]);

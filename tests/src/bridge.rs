@@ -13,7 +13,6 @@ pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> ToolOutput {
     drop(tool(command[0]));
     let mut all = jitscribe();
     all.arg("run").arg("--with").args(with).arg("--").args(command);
-    all.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
     all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir);
     if ["gdb", "lldb"].contains(&with[0]) {
         // Otherwise code that is created in a burst may run before the debugger was informed.
@@ -24,9 +23,6 @@ pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> ToolOutput {
 }
 
 /// A folder with this file in it.
-///
-/// # Panics
-/// If it cannot be written.
 pub fn folder_with(name: &str, text: &str) -> TempDir {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     std::fs::write(dir.path().join(name), text).expect("a file");

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::folder::{Folder, shared_folder};
 use crate::profile::{ByName, Profile, callgrind, callgrind_files};
-use crate::recordings::shared_folder;
 use crate::tool::{crate_dir, run, tool};
 
 /// The calls whose inclusive costs a profile of unknown code has not in it, and why:
@@ -39,34 +39,40 @@ const ROUNDS: &str = "40";
 /// The shared object, compiled into a folder.
 #[derive(Debug)]
 pub struct Calls {
-    dir: PathBuf,
+    folder: Folder,
     library: PathBuf,
     runner: PathBuf,
 }
 
 impl Calls {
-    /// Compiles the shared object into `dir`, which is also where the profiles will be. `runner` is the program
-    /// `run-calls`.
-    pub fn build(dir: &Path, runner: &str) -> Self {
+    /// Compiles the shared object into a folder of its own, where the profiles will be, too. `runner` is the program `run-calls`.
+    pub fn build(runner: &str) -> Self {
+        Self::build_in(Folder::own(), runner)
+    }
+
+    fn build_in(folder: Folder, runner: &str) -> Self {
         let sources = crate_dir().join("workloads/calls");
-        let library = dir.join("calls.so");
+        let library = folder.path().join("calls.so");
         let mut compile = tool("cc");
         compile.args(["-O2", "-g", "-fPIC", "-fvisibility=hidden", "-fno-jump-tables"]);
-        compile.args([
-            "-fcf-protection=none",
-            "-fno-stack-protector",
-            "-fno-asynchronous-unwind-tables",
-        ]);
+        compile.args(["-fcf-protection=none", "-fno-stack-protector"]);
+        compile.args(["-fno-asynchronous-unwind-tables"]);
         compile.args(["-nostdlib", "-shared", "-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
         run(compile.arg(sources.join("calls.c")).arg(sources.join("moves.S")));
-        Self { dir: dir.to_owned(), library, runner: runner.into() }
+        Self { folder, library, runner: runner.into() }
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What it costs as a shared object, with no options: what profiles are compared to. Measured once in a run of the tests.
     pub fn known(&self) -> Profile {
         let runner = self.runner.to_str().expect("a UTF-8 path");
         let folder = shared_folder("calls", |folder| {
-            let profile = Self::build(folder, runner).profile("library", &[], &[]);
+            let shared = Self::build_in(Folder::Shared(folder.to_owned()), runner);
+            let profile = shared.profile("library", &[], &[]);
             std::fs::rename(profile, folder.join("known")).expect("a profile");
         });
         Profile::read(&folder.join("known"))
@@ -95,7 +101,7 @@ impl Calls {
         let mut command = Command::new(program);
         command.args(arguments).envs(variables.iter().copied());
         let options = ["--separate-threads=yes"];
-        let (mut profiles, printed) = callgrind_files(&self.dir, &options, &command);
+        let (mut profiles, printed) = callgrind_files(self.dir(), &options, &command);
         // Callgrind makes the file without a number as well, and writes nothing to it.
         profiles.retain(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0));
         let one: i64 = self.expected().parse().expect("a number");
@@ -107,7 +113,7 @@ impl Calls {
     fn profile(&self, how: &str, options: &[&str], variables: &[(&str, &str)]) -> PathBuf {
         let mut command = Command::new(&self.runner);
         command.arg(how).arg(&self.library).arg(ROUNDS).envs(variables.iter().copied());
-        let (profile, printed) = callgrind(&self.dir, options, &command);
+        let (profile, printed) = callgrind(self.dir(), options, &command);
         assert_eq!(printed.stdout.trim(), self.expected(), "the code computes something else");
         profile
     }
@@ -133,4 +139,15 @@ impl Calls {
         part.calls.retain(|(caller, _), _| functions.contains(caller) || caller == "qsort_r");
         part
     }
+}
+
+/// Compiles `workloads/heap.c` into a folder, with this option for debug information.
+pub fn compile_heap(dir: &Path, debug: &str) -> PathBuf {
+    let library = dir.join("heap.so");
+    let mut compile = tool("cc");
+    compile.args(["-O1", debug, "-fPIC", "-fno-optimize-sibling-calls", "-fno-omit-frame-pointer"]);
+    compile.args(["-fcf-protection=none", "-fno-stack-protector", "-nostdlib", "-shared"]);
+    compile.args(["-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
+    run(compile.arg(crate_dir().join("workloads/heap.c")));
+    library
 }

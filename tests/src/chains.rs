@@ -46,9 +46,6 @@ impl Chain {
 }
 
 /// Reads what `perf script -F [comm,pid,]tid,time,ip,sym[,symoff],dso` printed.
-///
-/// # Panics
-/// On a frame before the first sample.
 pub fn parse(printed: &str) -> Vec<Chain> {
     let mut chains: Vec<Chain> = Vec::new();
     for line in printed.lines().filter(|line| !line.trim().is_empty()) {

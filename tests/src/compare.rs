@@ -90,9 +90,6 @@ impl<'a> Comparison<'a> {
 
     /// Checks that ours has every sample, resolves all that the reference resolves in jitted code to the same
     /// symbol and offset, and leaves native code alone.
-    ///
-    /// # Panics
-    /// Else, with the first differences of each kind.
     pub fn expect_nothing_lost(&self, natives: Natives) -> Verdict<'a> {
         let verdict = self.verdict(natives);
         let mut report = String::new();
@@ -126,9 +123,6 @@ impl<'a> Comparison<'a> {
 
 /// Checks call chains frame by frame: what the reference names in jitted code has the same symbol in ours, and
 /// no chain ends earlier.
-///
-/// # Panics
-/// Else, with the first differences.
 pub fn expect_chains_kept(reference: &[Chain], ours: &[Chain]) {
     assert_eq!(reference.len(), ours.len(), "chains");
     let mut report = String::new();

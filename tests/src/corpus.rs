@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::jitscribe::inject;
+use crate::perf::Perf;
 use crate::sample::{self, Sample};
 use crate::tool::{crate_dir, run, tool};
 
@@ -31,9 +33,6 @@ impl Corpus {
     }
 
     /// A file of the archive.
-    ///
-    /// # Panics
-    /// If it is not in the archive.
     pub fn file(&self, name: &str) -> PathBuf {
         let file = self.dir().join(name);
         assert!(file.exists(), "{} holds no {name}", self.name);
@@ -50,5 +49,18 @@ impl Corpus {
         let printed =
             run(tool("zcat").arg(self.file(&format!("{recording}.script{after}.gz")))).stdout;
         sample::parse(&printed)
+    }
+
+    /// Injects `RECORDING.data`, and returns the path of the result, which is beside the archive's folder.
+    pub fn inject(&self, recording: &str) -> PathBuf {
+        let output = self.scratch().join(format!("{recording}.out.data"));
+        let input = self.file(&format!("{recording}.data"));
+        inject(&input, &output, ["--aux-dir".as_ref(), self.dir().as_os_str()]);
+        output
+    }
+
+    /// The samples of `RECORDING.data` after `jitscribe inject`, as perf reads them.
+    pub fn samples(&self, recording: &str) -> Vec<Sample> {
+        Perf::installed().samples(&self.inject(recording))
     }
 }

@@ -19,9 +19,6 @@ pub enum Debugger {
 
 impl Debugger {
     /// Runs `program` with its arguments by the debugger's commands. What both print, in the order in which they do.
-    ///
-    /// # Panics
-    /// If the debugger is not there, or fails.
     pub fn run(self, commands: &[&str], program: &[&str]) -> String {
         let mut command = match self {
             Self::Gdb | Self::Lldb => tool(if self == Self::Gdb { "gdb" } else { "lldb" }),

@@ -10,17 +10,11 @@ use crate::truth::Truth;
 pub const TRUTH: &str = "truth.json";
 
 /// The demo's command line, with `more` options: its dump, its source and the file `truth` go into `dir`.
-///
-/// # Panics
-/// If the path is not UTF-8.
 pub fn demo(dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
     demo_with_phases("200", dir, truth, more)
 }
 
 /// [`demo`] with phases of so many milliseconds.
-///
-/// # Panics
-/// If the path is not UTF-8.
 pub fn demo_with_phases(phase: &str, dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
     let dir = dir.to_str().expect("a UTF-8 path").to_owned();
     let program = demo_jit().get_program().to_string_lossy().into_owned();

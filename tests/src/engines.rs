@@ -28,9 +28,6 @@ pub const SPARK: Engine = Engine { name: "spark", python: "spark-4.3.0" };
 
 impl Engine {
     /// Its answers to queries: the names of the columns, and the rows.
-    ///
-    /// # Panics
-    /// If it fails.
     pub fn ask<Q: AsRef<OsStr>>(
         self,
         tables: &Path,
@@ -63,9 +60,6 @@ fn as_number(value: &Value) -> Value {
 }
 
 /// The functions of a recording, as `jitscribe report` has them.
-///
-/// # Panics
-/// If it fails.
 pub fn reported_functions(data: &Path) -> Vec<Value> {
     let mut report = jitscribe();
     report.args(["report", "--stdio", "--json", "--percent-limit", "0", "-i"]).arg(data);
@@ -74,9 +68,6 @@ pub fn reported_functions(data: &Path) -> Vec<Value> {
 }
 
 /// Whether a function of a report belongs to a runtime.
-///
-/// # Panics
-/// If it has no kind.
 pub fn is_of_runtime(function: &Value) -> bool {
     ["jitted", "interpreted"].contains(&function["kind"].as_str().expect("a kind"))
 }

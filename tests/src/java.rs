@@ -1,18 +1,16 @@
 //! Java at work, with the agent or without.
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::jitscribe::{java_agent, jitscribe};
+use crate::jitscribe::{java_agent, jitscribe, json_lines};
 use crate::live::workload;
-use crate::running::Running;
-use crate::tool::{cache, run, tool};
+use crate::running::{Running, wait_until};
+use crate::tool::{cache, path_behind, run, tool};
 
 /// Milliseconds longer than any test takes; the workload is ended when the test is done with it.
 pub const LONG: &str = "300000";
@@ -63,9 +61,7 @@ impl Jdk {
 
     /// The value of `PATH` by which its programs come first.
     pub fn path(&self) -> std::ffi::OsString {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let all = std::iter::once(self.0.join("bin")).chain(std::env::split_paths(&path));
-        std::env::join_paths(all).expect("folders without colons")
+        path_behind(&self.0.join("bin"))
     }
 
     /// The folder with the headers for agents.
@@ -113,11 +109,8 @@ impl Java {
 
     /// Waits until it has printed this.
     pub fn wait_for(&self, wanted: &str) {
-        let end = Instant::now() + Duration::from_secs(120);
-        while !self.printed().contains(wanted) {
-            assert!(Instant::now() < end, "it never said {wanted}:\n{}", self.printed());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let instead = || format!("it never said {wanted}:\n{}", self.printed());
+        wait_until(instead, || self.printed().contains(wanted));
     }
 
     /// Its working directory, with its classes.
@@ -157,9 +150,9 @@ impl Java {
 
     /// The codes in its log; `died` is set for those that were unloaded.
     pub fn codes(&self) -> Vec<Value> {
-        let printed = run(jitscribe().args(["dump", "--json", "-p", &self.pid()])).stdout;
-        let loads = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
-        loads.filter(|event: &Value| event["event"] == "load").collect()
+        let mut codes = json_lines(jitscribe().args(["dump", "--json", "-p", &self.pid()]));
+        codes.retain(|event| event["event"] == "load");
+        codes
     }
 
     /// The codes that are alive.
@@ -180,18 +173,12 @@ impl Java {
     }
 
     /// Waits until HotSpot has compiled these methods, named as in `Chain.leaf`.
-    ///
-    /// # Panics
-    /// If it never does.
     pub fn wait_for_compiled(&self, methods: &[String]) {
-        let end = Instant::now() + Duration::from_secs(120);
-        loop {
-            let list = self.jcmd(&["Compiler.codelist"]);
-            let is_missing = |method: &&String| !list.contains(&format!(" {method}("));
-            let Some(missing) = methods.iter().find(is_missing) else { return };
-            assert!(Instant::now() < end, "{missing} is never compiled:\n{list}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let list = || self.jcmd(&["Compiler.codelist"]);
+        wait_until(list, || {
+            let list = list();
+            methods.iter().all(|method| list.contains(&format!(" {method}(")))
+        });
     }
 
     /// How much memory it has for itself: without that of files, and of the log, which has its own limit.
@@ -203,9 +190,6 @@ impl Java {
 
     /// Checks that neither the JVM nor the agent has said a word beside the workload's own, but for what OpenJDK says from
     /// 21 on of every agent that comes late.
-    ///
-    /// # Panics
-    /// If one has.
     pub fn expect_no_complaint(&self) {
         let printed = self.printed();
         let of_late_agents = [

@@ -6,15 +6,29 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::tool::{ToolOutput, run, tool};
+use crate::tool::{ToolOutput, path_behind, run, tool};
 
-/// A command for `jitscribe`: the one that `JITSCRIBE_BIN` names, else it is built from the workspace.
+/// A command for `jitscribe`, without settings of the user: the one that `JITSCRIBE_BIN` names, else it is built from the
+/// workspace.
 pub fn jitscribe() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    tool(BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_BIN") {
+    let mut command = tool(BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_BIN") {
         Some(elsewhere) => elsewhere.into(),
         None => build("jitscribe-cli", "jitscribe"),
-    }))
+    }));
+    command.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
+    command
+}
+
+/// What a command with `--json` prints.
+pub fn json(command: &mut Command) -> Value {
+    serde_json::from_str(&run(command).stdout).expect("JSON")
+}
+
+/// What a command prints that writes a line of JSON for each of several values.
+pub fn json_lines(command: &mut Command) -> Vec<Value> {
+    let printed = run(command).stdout;
+    printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
 /// The same, with interrupts as a terminal's foreground job has them: a shell's background job has them ignored, and what it
@@ -36,9 +50,6 @@ pub fn demo_jit() -> Command {
 }
 
 /// A command for `jitscribe fleet`, whose program is the one that `JITSCRIBE_FLEET_BIN` names, else it is built, which takes minutes the first time.
-///
-/// # Panics
-/// If it is not built.
 pub fn fleet() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let program = BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_FLEET_BIN") {
@@ -46,11 +57,9 @@ pub fn fleet() -> Command {
         None => build_fleet(),
     });
     // The command looks for it on the PATH.
-    let folder = program.parent().expect("a folder").to_owned();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder).chain(std::env::split_paths(&path));
+    let path = path_behind(program.parent().expect("a folder"));
     let mut command = jitscribe();
-    command.env("PATH", std::env::join_paths(folders).expect("a path")).arg("fleet");
+    command.env("PATH", path).arg("fleet");
     command
 }
 
@@ -67,9 +76,6 @@ fn build_fleet() -> PathBuf {
 }
 
 /// The agent for Java, which is built with the tests.
-///
-/// # Panics
-/// If it is not.
 pub fn java_agent() -> PathBuf {
     let tests = std::env::current_exe().expect("a path");
     let library = tests.with_file_name("libjitscribe_jvmti.so");
@@ -128,13 +134,10 @@ where
 }
 
 /// Runs `jitscribe callgrind` on a profile, and gives what it reports with `--json`.
-///
-/// # Panics
-/// If it fails, or prints no JSON.
 pub fn callgrind<S: AsRef<std::ffi::OsStr>>(profile: &Path, options: &[S]) -> Value {
     let mut command = jitscribe();
     command.args(["callgrind", "--json", "--force"]).args(options).arg(profile);
-    serde_json::from_str(&run(&mut command).stdout).expect("JSON")
+    json(&mut command)
 }
 
 /// The library for `LD_PRELOAD`: the one that `JITSCRIBE_PRELOAD` names, else it is built from the workspace.
@@ -147,9 +150,6 @@ pub fn preload() -> &'static Path {
 }
 
 /// The report of a command with `--json`, behind what the recorded program printed.
-///
-/// # Panics
-/// If there is none.
 pub fn report(printed: &ToolOutput) -> Value {
     let json = printed.stdout.find("{\n").map(|at| &printed.stdout[at..]).expect("JSON");
     serde_json::from_str(json).expect("JSON")

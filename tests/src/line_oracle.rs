@@ -25,9 +25,6 @@ pub struct LineOracle {
 
 impl LineOracle {
     /// Reads a dump that V8 or LLVM wrote to its end.
-    ///
-    /// # Panics
-    /// On records that are not whole.
     pub fn read(path: &Path) -> Self {
         let dump = std::fs::read(path)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));

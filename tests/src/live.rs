@@ -5,35 +5,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
 use test_privilege::{Privilege, have};
 
 use crate::chains::Chain;
 use crate::compare::{Comparison, Natives, expect_chains_kept};
+use crate::folder::Folder;
 use crate::jitscribe;
 use crate::line_oracle::LineOracle;
 use crate::map_oracle::{MapOracle, MapTally, expect_map_applied};
 use crate::perf::Perf;
 use crate::sample::{Sample, is_perf_map};
 use crate::tool::{ToolOutput, crate_dir, run};
-
-/// Where a recording lies.
-#[derive(Debug)]
-enum Folder {
-    /// Of one test, which removes it.
-    Own(TempDir),
-    /// Of all tests of a run: see [`recordings`](crate::recordings).
-    Shared(PathBuf),
-}
-
-impl Folder {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Own(dir) => dir.path(),
-            Self::Shared(dir) => dir,
-        }
-    }
-}
 
 /// A recording of a real program, with a folder that was the program's working directory.
 ///
@@ -65,8 +47,7 @@ impl Default for Recorder {
 impl Recorder {
     /// A recording on the monotonic clock, with frame-pointer call chains.
     pub fn new() -> Self {
-        let dir = TempDir::with_prefix("jitscribe-live-").expect("a temporary folder");
-        Self::at(Folder::Own(dir))
+        Self::at(Folder::own())
     }
 
     /// The same in a folder that tests share.
@@ -153,9 +134,6 @@ impl Recording {
     }
 
     /// The one process that was recorded.
-    ///
-    /// # Panics
-    /// If there were several.
     pub fn pid(&self) -> u32 {
         let pids = self.pids();
         assert_eq!(pids.len(), 1, "one process was expected, not {pids:?}");
@@ -268,9 +246,6 @@ fn frames_named_by_files_first(stock: &mut [Chain], raw: &[Chain]) {
 }
 
 /// Checks every sample's source line against the dump's own table, and returns how many have one.
-///
-/// # Panics
-/// If a line differs, or none was compared.
 pub fn expect_lines_of(dump: &Path, samples: &[Sample]) -> usize {
     let oracle = LineOracle::read(dump);
     let mut checked = 0;

@@ -14,9 +14,6 @@ pub struct MapOracle {
 
 impl MapOracle {
     /// Reads a map that a real runtime wrote.
-    ///
-    /// # Panics
-    /// On a line that is not `START SIZE NAME`.
     pub fn read(path: &Path) -> Self {
         let text = std::fs::read(path)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
@@ -58,9 +55,6 @@ pub struct MapTally {
 
 /// Checks that each sample in anonymous memory got the symbol of the last line that covers it, or none where
 /// there is no such line, and that native code was left alone.
-///
-/// # Panics
-/// Else, with the first differences.
 pub fn expect_map_applied(before: &[Sample], after: &[Sample], map: &MapOracle) -> MapTally {
     assert_eq!(before.len(), after.len(), "samples before and after");
     let mut tally = MapTally { named: 0, unknown: 0, perf_wrong: 0 };

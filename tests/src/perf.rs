@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::chains::{self, Chain};
 use crate::sample::{self, FIELDS, Sample};
-use crate::tool::{cache, run, tool};
+use crate::tool::{cache, path_behind, run, tool};
 
 /// The images of a folder, as the option `--dsos` takes them.
 pub fn image_names(images: &Path) -> String {
@@ -69,14 +69,10 @@ impl Perf {
     /// The samples in the images of a folder, with source positions. perf asks addr2line about no other file: this is the line that the documentation gives.
     /// `tools` is searched for addr2line first.
     pub fn samples_in_images(&self, data: &Path, images: &Path, tools: &Path) -> Vec<Sample> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(
-            std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path)),
-        );
         let mut command = self.command();
         command.args(["script", "--ns", "-G", "--dsos", &image_names(images), "-F"]);
         command.arg(format!("{FIELDS},srcline")).arg("-i").arg(data);
-        sample::parse(&run(command.env("PATH", path.expect("a path"))).stdout)
+        sample::parse(&run(command.env("PATH", path_behind(tools))).stdout)
     }
 
     fn samples_with(&self, data: &Path, fields: &str) -> Vec<Sample> {

@@ -50,9 +50,6 @@ pub struct Call {
 }
 
 /// Runs `command` under callgrind with instructions and jumps, and returns the path of the profile.
-///
-/// # Panics
-/// If it fails or leaves no profile, or more than one.
 pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, ToolOutput) {
     let (mut new, printed) = callgrind_files(dir, options, command);
     assert_eq!(new.len(), 1, "one profile: {new:?}\n{}", printed.stderr);
@@ -60,9 +57,6 @@ pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, T
 }
 
 /// The same, where there may be several profiles: one a thread, or one a part. They come in the order of their names.
-///
-/// # Panics
-/// If it fails.
 pub fn callgrind_files(
     dir: &Path,
     options: &[&str],
@@ -98,9 +92,6 @@ fn profiles(dir: &Path) -> Vec<PathBuf> {
 
 impl Profile {
     /// Reads a profile.
-    ///
-    /// # Panics
-    /// On anything that is not as callgrind writes it.
     pub fn read(path: &Path) -> Self {
         let text = std::fs::read(path)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));

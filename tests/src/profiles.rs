@@ -17,9 +17,6 @@ pub fn read(data: &Path) -> RecordedProfile<'static> {
 }
 
 /// Checks that a profile has the samples that perf has: process, thread, time, event, and weight of each.
-///
-/// # Panics
-/// If not.
 pub fn expect_same_samples(data: &Path, profile: &Profile) {
     type Row = (u32, u32, u64, String, u64);
     let mut command = Perf::installed().command();

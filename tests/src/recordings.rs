@@ -1,14 +1,16 @@
 //! Live recordings that several tests read. The first test of a run that takes one makes it.
 //!
 //! A test changes none of the files: what it wants to change, it makes again in a folder of its own (`jitscribe inject -o`). A recording of which
-//! a test changes the dump, which has an odd environment, or whose program writes into `/tmp`, is made by [`Recorder`] for that test alone.
-
-use std::path::{Path, PathBuf};
-
-use test_once::once;
+//! a test changes the dump, which has an odd environment, or whose program writes into `/tmp`, is made by [`Recorder`] or
+//! [`Record`] for that test alone.
+//!
+//! [`Record`]: crate::record::Record
 
 use crate::demo::{TRUTH, demo};
-use crate::live::{Recorder, Recording, workload};
+use crate::folder::{ENOUGH, shared_folder};
+use crate::live::{Recorder, Recording};
+use crate::record::Recorded;
+use crate::runtimes::{lli, node, python};
 use crate::truth::Truth;
 
 /// perf's options for stacks by frame pointers.
@@ -35,29 +37,36 @@ pub const DEMO: Shared = Shared {
     program: |recorder| demo(recorder.dir(), TRUTH, &[]),
 };
 
-/// The demo with copied stacks, and with listings of its intermediate representation in the recording's folder.
+/// The demo without frame pointers, with copied stacks, and with listings of its intermediate representation in the folder.
 pub const DEMO_COPIED: Shared = Shared {
     name: "demo-copied",
     options: COPIED,
     program: |recorder| {
         let dir = recorder.dir().to_str().expect("a UTF-8 path");
-        demo(recorder.dir(), TRUTH, &["--ir-dir", dir])
+        demo(recorder.dir(), TRUTH, &["--no-frame-pointers", "--ir-dir", dir])
     },
 };
 
 /// The installed node, which writes a jitdump.
-pub const NODE: Shared = Shared {
-    name: "node",
-    options: FRAME_POINTERS,
-    program: |_| vec!["node".into(), "--perf-prof".into(), script("spin.js")],
-};
+pub const NODE: Shared =
+    Shared { name: "node", options: FRAME_POINTERS, program: |_| node(&["--perf-prof"]) };
 
 /// LLVM 14's interpreter with MCJIT, whose jitdump says vma 0 and biases its lines' addresses by 0x40.
-pub const LLVM: Shared = Shared {
-    name: "llvm",
-    options: FRAME_POINTERS,
-    program: |_| vec!["lli-14".into(), "--jit-kind=mcjit".into(), script("spin.ll")],
-};
+pub const LLVM: Shared = Shared { name: "llvm", options: FRAME_POINTERS, program: |_| lli() };
+
+/// `record`'s options for copied stacks. The recording as perf wrote it is kept.
+pub const COPIED_BY_RECORD: &[&str] = &["--keep-raw", "--call-graph", "dwarf", "-F", "999"];
+
+/// The installed node with copied stacks, as `record` runs it.
+pub fn recorded_node() -> Recorded {
+    Recorded::shared("recorded-node", COPIED_BY_RECORD, |record| record.program(&node(&[])))
+}
+
+/// CPython 3.13, of which `record` chooses to copy stacks.
+pub fn recorded_python() -> Recorded {
+    let options = ["--keep-raw", "-F", "999"];
+    Recorded::shared("recorded-python", &options, |record| record.program(&python(&[])))
+}
 
 impl Shared {
     /// The recording, and what `jitscribe inject` made of it: see [`Recording::ours`].
@@ -65,7 +74,10 @@ impl Shared {
         let folder = shared_folder(self.name, |folder| {
             let recorder = Recorder::in_folder(folder).options(self.options);
             let program = (self.program)(&recorder);
-            recorder.record(&program).ours();
+            let recording = recorder.record(&program);
+            let count = recording.raw().len();
+            assert!(count >= ENOUGH, "only {count} samples were recorded");
+            recording.ours();
         });
         Recording::open(folder)
     }
@@ -76,17 +88,4 @@ impl Shared {
         let truth = Truth::read(&recording.dir().join(TRUTH));
         (recording, truth)
     }
-}
-
-/// The folder `name` of a run of the tests, which `make` fills the first time.
-pub fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
-    // …/target/debug/deps/this
-    let this = std::env::current_exe().expect("this program");
-    let target = this.ancestors().nth(3).expect("the target folder");
-    once(&target.join("tmp/recordings"), name, make)
-}
-
-/// The path of a workload, as an argument.
-pub fn script(name: &str) -> String {
-    workload(name).to_str().expect("a UTF-8 path").to_owned()
 }

@@ -1,7 +1,8 @@
 //! Programs that go on while the test does something.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, kill_process};
 
@@ -11,23 +12,27 @@ use crate::tool::{ToolOutput, succeeded};
 
 /// A program that runs; it is killed when this is dropped.
 #[derive(Debug)]
-pub struct Running(Option<Child>);
+pub struct Running {
+    child: Option<Child>,
+    /// Its standard output, once a line of it was read.
+    out: Option<BufReader<ChildStdout>>,
+}
 
 impl Running {
     /// Starts `command`.
     pub fn start(command: &mut Command) -> Self {
-        Self(Some(
-            command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")),
-        ))
+        let child = command.spawn();
+        let child = child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        Self { child: Some(child), out: None }
     }
 
     fn child(&mut self) -> &mut Child {
-        self.0.as_mut().expect("it was not finished")
+        self.child.as_mut().expect("it was not finished")
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.0.as_ref().expect("it was not finished").id()
+        self.child.as_ref().expect("it was not finished").id()
     }
 
     /// Sends it what Ctrl-C sends.
@@ -36,31 +41,60 @@ impl Running {
     }
 
     /// Waits until it ends, and gives what it printed into pipes.
-    ///
-    /// # Panics
-    /// If it fails.
     pub fn finish(mut self) -> ToolOutput {
-        let child = self.0.take().expect("it was not finished");
+        let mut child = self.child.take().expect("it was not finished");
+        if let Some(out) = self.out.take() {
+            child.stdout = Some(out.into_inner());
+        }
         succeeded(&"a program", &child.wait_with_output().expect("it ends"))
     }
 
-    /// Waits until it has printed this line; its standard output has to be a pipe.
-    ///
-    /// # Panics
-    /// If it ends before.
-    pub fn wait_for_line(&mut self, wanted: &str) {
-        let mut out = BufReader::new(self.child().stdout.as_mut().expect("a pipe"));
+    /// Waits until it ends, and gives its exit code.
+    pub fn code(mut self) -> Option<i32> {
+        self.child().wait().expect("it ends").code()
+    }
+
+    /// Writes to its standard input, which has to be a pipe.
+    pub fn write(&mut self, text: &str) {
+        let input = self.child().stdin.as_mut().expect("a pipe");
+        input.write_all(text.as_bytes()).expect("it reads");
+    }
+
+    /// Its standard input ends.
+    pub fn close_input(&mut self) {
+        self.child().stdin = None;
+    }
+
+    /// The next line that it prints; its standard output has to be a pipe.
+    pub fn line(&mut self) -> String {
+        let child = self.child.as_mut().expect("it was not finished");
+        let out =
+            self.out.get_or_insert_with(|| BufReader::new(child.stdout.take().expect("a pipe")));
         let mut line = String::new();
-        while line.trim_end() != wanted {
-            line.clear();
-            assert_ne!(out.read_line(&mut line).expect("a line"), 0, "it never said {wanted}");
+        assert_ne!(out.read_line(&mut line).expect("a line"), 0, "it ended");
+        line.trim_end().to_owned()
+    }
+
+    /// The lines that it prints before this one.
+    pub fn lines_until(&mut self, wanted: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            match self.line() {
+                line if line == wanted => return lines,
+                line => lines.push(line),
+            }
         }
+    }
+
+    /// Waits until it has printed this line.
+    pub fn wait_for_line(&mut self, wanted: &str) {
+        self.lines_until(wanted);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+        if let Some(child) = &mut self.child {
             // It may have ended.
             _ = child.kill();
             _ = child.wait();
@@ -69,10 +103,27 @@ impl Drop for Running {
 }
 
 /// Sends a signal to a process of the test.
-///
-/// # Panics
-/// If there is no such process.
 pub fn send(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(pid, signal).expect("a process");
+}
+
+/// How long a busy machine may take for anything.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Looks again and again, until there is something. `instead` says what there is in its place.
+pub fn wait_for<T>(instead: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "within {PATIENCE:?}: {}", instead());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Looks again and again, until it is so. `instead` says what is the case.
+pub fn wait_until(instead: impl Fn() -> String, mut is: impl FnMut() -> bool) {
+    wait_for(instead, || is().then_some(()));
 }

@@ -112,9 +112,6 @@ pub(crate) fn escaped(name: &str, is_escaped: impl Fn(char) -> bool) -> String {
 }
 
 /// Reads what `perf script -G --ns -F` [`FIELDS`] printed, with or without `symoff` and `srcline`.
-///
-/// # Panics
-/// On a line that is no sample.
 pub fn parse(printed: &str) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
     for line in printed.lines().filter(|line| !line.trim().is_empty()) {

@@ -1,19 +1,15 @@
 //! How many call stacks of a recording reach the bottom: as perf unwinds them, and as we do.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::Path;
 
 use jitscribe_inject::files::PlainFiles;
 use jitscribe_inject::{Guess, Recording};
 use object::Object;
-use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::chains::{Chain, Frame};
-use crate::jitscribe::{java_agent, jitscribe};
 use crate::perf::Perf;
-use crate::tool::run;
+use crate::record::Recorded;
 
 /// The functions where stacks begin, as perf names them: the program's start, and those of threads.
 const BOTTOMS: [&str; 9] = [
@@ -32,13 +28,10 @@ const BOTTOMS: [&str; 9] = [
 /// The size of `_start`, at most. Stripped programs do not name it.
 const START: u64 = 64;
 
-/// A recording with copies of stacks, made by `jitscribe record`.
+/// The stacks of a recording.
 #[derive(Debug)]
 pub struct Stacks {
-    dir: TempDir,
-    /// What `record` reports of the stacks.
-    report: Value,
-    said: String,
+    recorded: Recorded,
     raw: Vec<Chain>,
     injected: Vec<Chain>,
     entries: BTreeMap<String, Option<u64>>,
@@ -69,24 +62,12 @@ pub struct WholeStacks {
 }
 
 impl Stacks {
-    /// Records a program, which runs in a folder of its own that `prepare` may put something into.
-    pub fn record<S: AsRef<OsStr>>(program: &[S], prepare: impl FnOnce(&Path)) -> Self {
-        let dir = TempDir::with_prefix("jitscribe-stacks-").expect("a temporary folder");
-        prepare(dir.path());
-        let mut command = jitscribe();
-        command.args(["record", "--json", "--keep-raw", "--call-graph", "dwarf", "-F", "999"]);
-        command.args(["-o", "it.data", "--"]).args(program);
-        command.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
-        let printed = run(&mut command);
-        // The program prints to the same place, before.
-        let begin = printed.stdout.find("{\n").expect("a report");
-        let report: Value = serde_json::from_str(&printed.stdout[begin..]).expect("JSON");
-        let perf = Perf::installed();
-        let raw = user_stacks(perf.chains(&dir.path().join("it.data.raw/perf.data")));
-        let injected = user_stacks(perf.chains(&dir.path().join("it.data")));
+    /// Of a recording with copies of stacks, whose raw form was kept.
+    pub fn of(recorded: Recorded) -> Self {
+        let raw = Perf::installed().chains(&recorded.raw().join("perf.data"));
+        let (raw, injected) = (user_stacks(raw), user_stacks(recorded.chains()));
         assert!(injected.len() > 30, "only {} stacks", injected.len());
-        let report = report["stacks"].clone();
-        Self { dir, report, said: printed.stderr, raw, injected, entries: BTreeMap::new() }
+        Self { recorded, raw, injected, entries: BTreeMap::new() }
     }
 
     /// Counts the stacks, and prints them as a row of the table in `docs/viewers.md`.
@@ -112,19 +93,18 @@ impl Stacks {
     }
 
     /// Checks that `record` says what we count, and that perf and we agree.
-    ///
-    /// # Panics
-    /// If not.
     pub fn expect_agreement(&mut self, what: &str) -> WholeStacks {
         let counts = self.count(what);
         let WholeStacks { stacks, injected, counted, alike, .. } = counts;
-        assert_eq!(self.report["recorded"], "copied", "{}", self.report);
-        assert_eq!(self.report["whole"], counted, "{}", self.report);
-        let said = format!("stacks: {counted} of {} (", self.report["stacks"]);
-        assert!(self.said.contains(&said), "no {said}: {}", self.said);
+        let Recorded { report, said, .. } = &self.recorded;
+        let report = &report["stacks"];
+        assert_eq!(report["recorded"], "copied", "{report}");
+        assert_eq!(report["whole"], counted, "{report}");
+        let line = format!("stacks: {counted} of {} (", report["stacks"]);
+        assert!(said.contains(&line), "no {line}: {said}");
         // perf caches by address how it unwinds, also where code was replaced, and processes that were forked lose some of their files.
         let few = stacks / 50 + 2;
-        assert!(counted.abs_diff(injected) <= few, "{counts:?} {}", self.report);
+        assert!(counted.abs_diff(injected) <= few, "{counts:?} {report}");
         assert!(stacks - alike <= few, "{counts:?}");
         counts
     }
@@ -139,9 +119,9 @@ impl Stacks {
 
     /// The stacks as we unwind them, by thread and time.
     fn unwound(&self, guess: Guess) -> BTreeMap<(u32, u64), Unwound> {
-        let path = self.dir.path().join("it.data");
         let mut found = BTreeMap::new();
-        let mut recording = Recording::open(&path, &|_| {}).expect("a recording");
+        let data = self.recorded.data();
+        let mut recording = Recording::open(&data, &|_| {}).expect("a recording");
         recording
             .each_stack(&PlainFiles, guess, &mut |stack| {
                 let key = (stack.tid, stack.time);

@@ -82,9 +82,6 @@ impl Recording {
     }
 
     /// Appends a record of any type, right or wrong.
-    ///
-    /// # Panics
-    /// If it has more than 64 KiB.
     pub fn record(&mut self, kind: u32, misc: u16, body: &[u8]) {
         let size = u16::try_from(8 + body.len()).expect("a record of less than 64 KiB");
         self.data.extend(kind.to_le_bytes());
@@ -175,9 +172,6 @@ impl Recording {
     }
 
     /// Writes the file.
-    ///
-    /// # Panics
-    /// If it cannot be written.
     pub fn write(&self, path: &Path) {
         write(path, &self.to_bytes());
     }
@@ -290,9 +284,6 @@ impl Dump {
     }
 
     /// Writes the file.
-    ///
-    /// # Panics
-    /// If it cannot be written.
     pub fn write(&self, path: &Path) {
         write(path, &self.data);
     }
@@ -339,9 +330,6 @@ impl Map {
     }
 
     /// Writes the file.
-    ///
-    /// # Panics
-    /// If it cannot be written.
     pub fn write(&self, path: &Path) {
         write(path, self.0.as_bytes());
     }

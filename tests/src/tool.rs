@@ -1,6 +1,6 @@
 //! Runs a tool; failures report what was run and what to install.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,9 +15,6 @@ pub struct ToolOutput {
 }
 
 /// A command for `program`.
-///
-/// # Panics
-/// If `program` is neither a file nor found on `PATH`; the message names the set-up script.
 pub fn tool(program: impl AsRef<OsStr>) -> Command {
     let program = program.as_ref();
     let found = if Path::new(program).components().count() > 1 {
@@ -36,6 +33,27 @@ pub fn output(command: &mut Command) -> Output {
     match command.output() {
         Ok(output) => output,
         Err(error) => panic!("cannot start {command:?}: {error}"),
+    }
+}
+
+/// How a tool ended, and what it printed; bytes that are not UTF-8 are replaced.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// Runs `command` to its end, and does not expect success.
+pub fn ended(command: &mut Command) -> Ended {
+    let output = output(command);
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 
@@ -78,15 +96,24 @@ pub fn cache() -> PathBuf {
     base.join("jitscribe")
 }
 
+/// The value of `PATH` by which the programs of a folder come first.
+pub fn path_behind(folder: &Path) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(all).expect("folders without colons")
+}
+
+/// A path as an argument among others.
+pub fn argument(path: impl AsRef<Path>) -> String {
+    path.as_ref().to_str().expect("a UTF-8 path").to_owned()
+}
+
 /// The folder of this crate, with its recordings and workloads.
 pub fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// A program in the cache.
-///
-/// # Panics
-/// If it is not there.
 pub fn installed(path: &str) -> PathBuf {
     let path = cache().join(path);
     assert!(path.exists(), "{} is not there: run scripts/setup.sh live", path.display());

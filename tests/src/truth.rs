@@ -51,9 +51,6 @@ impl Truth {
 
     /// Checks every sample that ran in a code of the demo, and says how many there were. `srcline` is compared
     /// where the samples were read with it.
-    ///
-    /// # Panics
-    /// On the first one with another symbol, offset or line, or if none ran there.
     pub fn expect(&self, samples: &[Sample], with_lines: bool) -> usize {
         let mut checked = 0;
         for sample in samples {

@@ -8,17 +8,14 @@ use end_to_end::calls::Calls;
 use end_to_end::jitscribe::{self, jitscribe};
 use end_to_end::profile::{ByName, Profile};
 use end_to_end::tool::run;
-use tempfile::TempDir;
 
-fn calls() -> (TempDir, Calls) {
-    let dir = TempDir::with_prefix("jitscribe-files-").expect("a temporary folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
-    (dir, calls)
+fn calls() -> Calls {
+    Calls::build(env!("CARGO_BIN_EXE_run-calls"))
 }
 
 /// The variables with which the program writes a dump into the folder, and announces nothing to Valgrind.
-fn dumped(dir: &TempDir) -> [(&str, &str); 2] {
-    let folder = dir.path().to_str().expect("UTF-8");
+fn dumped(calls: &Calls) -> [(&str, &str); 2] {
+    let folder = calls.dir().to_str().expect("UTF-8");
     [("JITSCRIBE", "jitdump,valgrind=off"), ("JITSCRIBE_DIR", folder)]
 }
 
@@ -43,9 +40,9 @@ fn named(profile: &Path) -> Profile {
 /// `--separate-threads=yes`: one file per thread, each with the process id.
 #[test]
 fn one_profile_a_thread() {
-    let (dir, calls) = calls();
+    let calls = calls();
     let known = calls.threads("library", 3, &[]);
-    let unknown = calls.threads("copy", 3, &dumped(&dir));
+    let unknown = calls.threads("copy", 3, &dumped(&calls));
     assert_eq!((known.len(), unknown.len()), (4, 4), "{known:?} {unknown:?}");
     for (known, unknown) in known.iter().zip(&unknown).skip(1) {
         let known = calls.part_of(&Profile::read(known));
@@ -57,10 +54,10 @@ fn one_profile_a_thread() {
 /// Several parts in one file, the names of which have numbers that the first one gives.
 #[test]
 fn several_parts() {
-    let (dir, calls) = calls();
+    let calls = calls();
     let known = calls.part_of(&calls.as_library(&[]));
     let options = ["--combine-dumps=yes", "--dump-every-bb=40000"];
-    let profile = calls.as_copy(&options, &dumped(&dir));
+    let profile = calls.as_copy(&options, &dumped(&calls));
     let parts = std::fs::read_to_string(&profile).expect("a profile").matches("\npart: ").count();
     assert!(parts > 5, "{parts} parts");
     let named = calls.part_of(&named(&profile));
@@ -72,10 +69,10 @@ fn several_parts() {
 /// rounds of a ring of jumps are such levels only where it knows the code.
 #[test]
 fn jumps_are_kept() {
-    let (dir, calls) = calls();
+    let calls = calls();
     let options = ["--separate-recs=1"];
     let known = calls.part_of(&calls.as_library(&options));
-    let named = calls.part_of(&named(&calls.as_copy(&options, &dumped(&dir))));
+    let named = calls.part_of(&named(&calls.as_copy(&options, &dumped(&calls))));
     assert!(known.jumps.len() > 15, "{:?}", known.jumps);
     assert_eq!(known.jumps, named.jumps);
 }
@@ -83,18 +80,18 @@ fn jumps_are_kept() {
 /// A pipe gets the content of the file; the object file is in the working directory.
 #[test]
 fn through_a_pipe() {
-    let (dir, calls) = calls();
-    let profile = calls.as_copy(&[], &dumped(&dir));
+    let calls = calls();
+    let profile = calls.as_copy(&[], &dumped(&calls));
     let pid = Profile::read(&profile).pid;
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     let from_file =
         std::fs::read_to_string(report["output"].as_str().expect("a path")).expect("a profile");
 
     let mut command = jitscribe();
-    command.args(["callgrind", "-"]).current_dir(dir.path());
+    command.args(["callgrind", "-"]).current_dir(calls.dir());
     command.stdin(Stdio::from(File::open(&profile).expect("the profile")));
     let piped = run(&mut command);
-    let image = dir.path().join(format!("callgrind.out.{pid}.so"));
+    let image = calls.dir().join(format!("callgrind.out.{pid}.so"));
     assert!(image.is_file(), "{}", piped.stderr);
     let image = image.to_str().expect("UTF-8");
     assert!(piped.stdout.contains(&format!("ob={image}\n")), "{}", piped.stderr);
@@ -105,12 +102,12 @@ fn through_a_pipe() {
 /// The one command names the file of each thread.
 #[test]
 fn one_profile_a_thread_by_one_command() {
-    let (dir, calls) = calls();
-    let output = dir.path().join("threads.out");
+    let calls = calls();
+    let output = calls.dir().join("threads.out");
     let mut command = jitscribe();
     command.args(["record", "--tool=callgrind", "--json", "--separate-threads=yes", "-o"]);
     command.arg(&output).arg("--").args(calls.command("copy", 2));
-    command.envs(dumped(&dir));
+    command.envs(dumped(&calls));
     let printed = run(&mut command);
     // What the program itself prints comes before.
     let json = printed.stdout.find("[\n").map(|at| &printed.stdout[at..]).expect("JSON");

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use end_to_end::folder::shared_folder;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
-use end_to_end::recordings::shared_folder;
 use end_to_end::sampled::Dump;
-use end_to_end::tool::{cache, output, run, tool};
+use end_to_end::tool::{cache, ended, run, tool};
 use tempfile::TempDir;
 
 /// A program of Debian's for arm64, under QEMU.
@@ -60,8 +60,7 @@ fn a_recording_of_node_on_aarch64() {
     let dump = Dump::read(&path);
     assert_eq!(dump.machine, AARCH64);
     assert!(dump.loads.len() > 500, "{}", dump.loads.len());
-    let checked = output(jitscribe().arg("check").arg(&path));
-    let checked = String::from_utf8_lossy(&checked.stdout);
+    let checked = ended(jitscribe().arg("check").arg(&path)).stdout;
     assert!(checked.contains(&format!("jitdump, {} codes", dump.loads.len())), "{checked}");
     // node's mistakes are the same as on x86-64: the bias of 64 bytes, and names from memory that it has freed.
     assert!(checked.contains("addresses are 0x40 too high"), "{checked}");

@@ -1,6 +1,6 @@
 //! Profiles of jitted code against profiles of the same code as a shared object.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use end_to_end::calls::{Calls, UNRECOVERABLE};
 use end_to_end::jitscribe;
@@ -8,16 +8,14 @@ use end_to_end::profile::{Profile, plain};
 use end_to_end::tool::{run, tool};
 use tempfile::TempDir;
 
-fn calls() -> (TempDir, Calls) {
-    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a temporary folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
-    (dir, calls)
+fn calls() -> Calls {
+    Calls::build(env!("CARGO_BIN_EXE_run-calls"))
 }
 
 /// What is compared to: if this were not the same each time, nothing could be.
 #[test]
 fn a_shared_object_has_the_same_profile_each_time() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let (once, again) = (calls.known(), calls.as_library(&[]));
     let once = calls.part_of(&once);
     assert_eq!(once.differences(&calls.part_of(&again), &[]), "");
@@ -31,7 +29,7 @@ fn a_shared_object_has_the_same_profile_each_time() {
 /// Unknown code has no names, but all of the cost: the totals are the same.
 #[test]
 fn a_copy_costs_what_the_shared_object_does() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let known = calls.part_of(&calls.known());
     let unknown = Profile::read(&calls.as_copy(&[], &[("JITSCRIBE", "off")]));
     assert_eq!(unknown.sum(), unknown.totals);
@@ -47,9 +45,11 @@ fn a_copy_costs_what_the_shared_object_does() {
 }
 
 /// The profile that `jitscribe callgrind` makes of one of code that wrote a jitdump into `dir`.
-fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::Value) {
-    let variables =
-        [("JITSCRIBE", "jitdump,valgrind=off"), ("JITSCRIBE_DIR", dir.to_str().expect("UTF-8"))];
+fn named(calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::Value) {
+    let variables = [
+        ("JITSCRIBE", "jitdump,valgrind=off"),
+        ("JITSCRIBE_DIR", calls.dir().to_str().expect("UTF-8")),
+    ];
     let profile = calls.as_copy(options, &variables);
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     (PathBuf::from(report["output"].as_str().expect("a path")), report)
@@ -59,8 +59,8 @@ fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::V
 /// while it runs, and if it gets names later, from a dump or from a map.
 #[test]
 fn code_has_the_profile_of_a_shared_object() {
-    let (dir, calls) = calls();
-    let objects = dir.path().to_str().expect("UTF-8");
+    let calls = calls();
+    let objects = calls.dir().to_str().expect("UTF-8");
     let known = calls.part_of(&calls.known());
 
     let announced = calls.as_copy(&[], &[("JITSCRIBE", "valgrind"), ("JITSCRIBE_DIR", objects)]);
@@ -76,7 +76,7 @@ fn code_has_the_profile_of_a_shared_object() {
     std::fs::remove_file(format!("/tmp/perf-{}.map", mapped.pid)).expect("the map");
     assert_eq!(known.differences(&calls.part_of(&mapped), UNRECOVERABLE), "", "a map");
 
-    let (output, report) = named(dir.path(), &calls, &[]);
+    let (output, report) = named(&calls, &[]);
     assert_eq!(report["warnings"], serde_json::json!([]), "{report}");
     let named = Profile::read(&output);
     assert_eq!(named.sum(), named.totals);
@@ -93,7 +93,7 @@ fn code_has_the_profile_of_a_shared_object() {
 /// Threads, callers in names, deeper recursion, several parts, more events: costs and counts are the same.
 #[test]
 fn all_options_of_callgrind() {
-    let (dir, calls) = calls();
+    let calls = calls();
     for options in [
         &["--separate-recs=4"][..],
         &["--separate-callers=3"],
@@ -104,7 +104,7 @@ fn all_options_of_callgrind() {
         &["--compress-mangled=yes", "--separate-callers=2"],
     ] {
         let known = calls.part_of(&calls.as_library(options));
-        let (output, report) = named(dir.path(), &calls, options);
+        let (output, report) = named(&calls, options);
         let named = Profile::read(&output);
         assert_eq!(named.sum(), named.totals, "{options:?}");
         let own = |profile: &end_to_end::profile::ByName| {
@@ -123,10 +123,10 @@ fn all_options_of_callgrind() {
 /// Of memory accesses, as of instructions, the inclusive costs are exact. Cache misses depend on addresses.
 #[test]
 fn inclusive_costs_of_memory_accesses_are_exact() {
-    let (dir, calls) = calls();
+    let calls = calls();
     let options = ["--cache-sim=yes"];
     let mut known = calls.as_library(&options);
-    let mut named = Profile::read(&named(dir.path(), &calls, &options).0);
+    let mut named = Profile::read(&named(&calls, &options).0);
     for profile in [&mut known, &mut named] {
         assert_eq!(profile.events[..3], ["Ir", "Dr", "Dw"]);
         profile.own.values_mut().for_each(|costs| costs.truncate(3));
@@ -141,9 +141,9 @@ fn inclusive_costs_of_memory_accesses_are_exact() {
 /// Every instruction has the line that the debug info of the shared object has, and the object file has the bytes.
 #[test]
 fn lines_and_bytes_are_the_codes_own() {
-    let (dir, calls) = calls();
+    let calls = calls();
     let known = calls.known();
-    let (output, report) = named(dir.path(), &calls, &[]);
+    let (output, report) = named(&calls, &[]);
     let named = Profile::read(&output);
     let functions = calls.functions();
     let lines = |profile: &Profile| {
@@ -189,9 +189,9 @@ fn lines_and_bytes_are_the_codes_own() {
 /// Without instructions or without jumps, less is possible, and the missing option is reported.
 #[test]
 fn failures_are_reported() {
-    let (dir, calls) = calls();
+    let calls = calls();
     for (option, named_functions) in [("--dump-instr=no", 30), ("--collect-jumps=no", 42)] {
-        let (output, report) = named(dir.path(), &calls, &[option]);
+        let (output, report) = named(&calls, &[option]);
         let named = Profile::read(&output);
         assert_eq!(named.sum(), named.totals, "{option}");
         let wanted = option.replace("=no", "=yes");
@@ -205,7 +205,7 @@ fn failures_are_reported() {
 /// What was asked for and is not possible is said where Valgrind writes, and not otherwise.
 #[test]
 fn a_directory_that_cannot_be_used_is_reported_if_valgrind_was_asked_for() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let words = calls.command("copy", 1);
     let said = |word: &str, dir: &str| {
         let mut valgrind = tool("valgrind");

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use end_to_end::demo::{TRUTH, demo, record_demo_with};
 use end_to_end::jitscribe::inject;
 use end_to_end::live::Recorder;
 use end_to_end::profiles::{Compared, expect_same_samples, read, stacks};
-use end_to_end::recordings::{DEMO_COPIED, FRAME_POINTERS, script};
+use end_to_end::recordings::{DEMO_COPIED, FRAME_POINTERS, recorded_node};
+use end_to_end::runtimes::script;
 use end_to_end::tool::run;
 use profile::Profile;
 
@@ -95,36 +96,28 @@ fn compressed() {
     expect_equal(&recording.data(), &recording.ours().data);
 }
 
-/// Runs `perf record` with the options of a recorder and further ones for the demo.
-fn perf_record(recorder: &Recorder, options: &[&str]) -> Command {
-    let mut command = recorder.command();
-    command.args(options).arg("--").args(demo(recorder.dir(), TRUTH, &[]));
-    command
-}
-
+/// Through a pipe, and as a directory of several threads.
 #[test]
-fn a_pipe() {
-    let recorder = Recorder::new();
-    let raw = recorder.dir().join("piped.data");
-    // A later -o wins over the recorder's own.
-    let mut command = perf_record(&recorder, &["-o", "-"]);
-    run(command.stdout(File::create(&raw).expect("a file")).stderr(Stdio::null()));
-    let injected = recorder.dir().join("ours.data");
-    inject::<_, &str>(&raw, &injected, []);
-    let profile = expect_equal(&raw, &injected);
-    assert!(jitted(&profile).iter().any(|name| name.contains("collatz")));
-}
-
-#[test]
-fn a_directory_of_several_threads() {
-    let recorder = Recorder::new();
-    run(&mut perf_record(&recorder, &["--threads", "-e", "cpu-clock"]));
-    let raw = recorder.dir().join("perf.data");
-    assert!(raw.is_dir(), "perf record --threads writes a directory");
-    let injected = recorder.dir().join("ours.data");
-    inject::<_, &str>(&raw, &injected, []);
-    let profile = expect_equal(&raw, &injected);
-    assert!(jitted(&profile).iter().any(|name| name.contains("collatz")));
+fn other_forms_of_recordings() {
+    for (options, name) in
+        [(&["-o", "-"][..], "piped.data"), (&["--threads", "-e", "cpu-clock"], "perf.data")]
+    {
+        let recorder = Recorder::new();
+        let raw = recorder.dir().join(name);
+        // A later -o wins over the recorder's own.
+        let mut record = recorder.command();
+        record.args(options).arg("--").args(demo(recorder.dir(), TRUTH, &[]));
+        let is_piped = name == "piped.data";
+        if is_piped {
+            record.stdout(File::create(&raw).expect("a file"));
+        }
+        run(record.stderr(Stdio::null()));
+        assert_eq!(raw.is_dir(), !is_piped, "perf record --threads writes a directory");
+        let injected = recorder.dir().join("ours.data");
+        inject::<_, &str>(&raw, &injected, []);
+        let profile = expect_equal(&raw, &injected);
+        assert!(jitted(&profile).iter().any(|name| name.contains("collatz")), "{name}");
+    }
 }
 
 /// Native programs have no images, so the recording is read as perf wrote it.
@@ -136,12 +129,8 @@ fn without_any_jit() {
         let recorder = Recorder::new().options(&by_period);
         let data: PathBuf = recorder.dir().join("piped.data");
         let mut command = recorder.command();
-        command.args(options).args([
-            "--",
-            "sh",
-            "-c",
-            "head -c 60000000 /dev/zero | sha256sum >&2",
-        ]);
+        let program = ["--", "sh", "-c", "head -c 60000000 /dev/zero | sha256sum >&2"];
+        command.args(options).args(program);
         let is_piped = options.contains(&"-");
         if is_piped {
             command.stdout(File::create(&data).expect("a file"));
@@ -176,10 +165,7 @@ fn copied_stacks_of_the_demo() {
 
 #[test]
 fn copied_stacks_of_node() {
-    let options = ["-k", "mono", "-F", "999", "--call-graph", "dwarf,32768"];
-    let program = ["node", "--perf-prof", "--interpreted-frames-native-stack", &script("spin.js")];
-    let recording = Recorder::new().options(&options).record(&program);
-    let data = recording.ours().data;
+    let data = recorded_node().data();
     let recorded = read(&data);
     expect_same_samples(&data, &recorded.profile);
     let compared = Compared::of_copied(&data, &recorded.profile, &replaced(&recorded.profile));

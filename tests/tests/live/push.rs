@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
+use end_to_end::folder::shared_folder;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::perf::Perf;
+use end_to_end::pprof::{pprof, pprof_top};
 use end_to_end::receiver::{self, Receiver};
-use end_to_end::recordings::shared_folder;
-use end_to_end::tool::{cache, output, run, tool};
+use end_to_end::tool::{Ended, ended, run, tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -55,8 +56,8 @@ fn push(recorded: &Path, words: &[&str]) -> Command {
 
 /// The exit code, and what was said.
 fn done(command: &mut Command) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = output(command);
-    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    let Ended { code, stderr, .. } = ended(command);
+    (code, stderr)
 }
 
 /// How many samples perf counts.
@@ -211,12 +212,9 @@ fn a_rejected_profile_is_an_error_and_so_is_a_wrong_command_line() {
 
 /// The report of `push --json`, and the exit code.
 fn report(command: &mut Command) -> (Option<i32>, Value) {
-    let Output { status, stdout, stderr } = output(command.arg("--json"));
-    let said = String::from_utf8_lossy(&stderr);
-    (
-        status.code(),
-        serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}")),
-    )
+    let Ended { code, stdout, stderr } = ended(command.arg("--json"));
+    let report = serde_json::from_str(&stdout);
+    (code, report.unwrap_or_else(|error| panic!("{error}: {stderr}")))
 }
 
 #[test]
@@ -311,8 +309,7 @@ fn images_have_their_build_ids() {
         run(export.arg(&path));
         path
     };
-    let mut pprof = tool(cache().join("pprof-1.21.13/pprof"));
-    let raw = run(pprof.env("HOME", folder.path()).arg("-raw").arg(exported("pprof"))).stdout;
+    let raw = pprof(&exported("pprof"), folder.path(), &["-raw"]);
     let mappings = raw.lines().skip_while(|line| *line != "Mappings").skip(1);
     let words = mappings.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let of_file = |words: &[&str]| {
@@ -337,21 +334,8 @@ fn images_have_their_build_ids() {
     let [leaf] = &keys["leaf"][..] else { panic!("one key of leaf: {:?}", keys["leaf"]) };
     assert!(leaf.len() == 16 && keys["top"][..] != [leaf.clone()], "{keys:?}");
     let focus = format!("-tagfocus=function_key={leaf}");
-    let mut pprof = tool(cache().join("pprof-1.21.13/pprof"));
-    pprof.env("HOME", folder.path()).args([
-        "-top",
-        "-nodefraction=0",
-        "-sample_index=samples",
-        &focus,
-    ]);
-    let focused = run(pprof.arg(folder.path().join("pprof"))).stdout;
-    let own = |line: &str| line.split_whitespace().next().and_then(|word| word.parse().ok());
-    let row =
-        focused.lines().find(|line| line.ends_with(" leaf (inline)") || line.ends_with(" leaf"));
-    let in_leaf: u64 = stacks(otlp)
-        .iter()
-        .filter(|(stack, _)| stack.ends_with(";leaf"))
-        .map(|(_, count)| count)
-        .sum();
-    assert_eq!(row.and_then(own), Some(in_leaf), "{focused}");
+    let focused = pprof_top(&folder.path().join("pprof"), folder.path(), &[&focus]);
+    let of_leaf = stacks(otlp).into_iter().filter(|(stack, _)| stack.ends_with(";leaf"));
+    let in_leaf: u64 = of_leaf.map(|(_, count)| count).sum();
+    assert_eq!(focused.get("leaf").map(|(own, _)| *own), Some(in_leaf), "{focused:?}");
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::{crate_dir, output, run, tool};
+use end_to_end::calls::compile_heap;
+use end_to_end::jitscribe::{jitscribe, json};
+use end_to_end::tool::{ended, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -31,13 +32,7 @@ enum Source {
 impl Heap {
     fn build() -> Self {
         let dir = TempDir::with_prefix("jitscribe-heap-").expect("a temporary folder");
-        let library = dir.path().join("heap.so");
-        let mut compile = tool("cc");
-        compile.args(["-O1", "-g", "-fPIC", "-fno-optimize-sibling-calls"]);
-        compile.args(["-fno-omit-frame-pointer"]);
-        compile.args(["-fcf-protection=none", "-fno-stack-protector", "-nostdlib", "-shared"]);
-        compile.args(["-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
-        run(compile.arg(crate_dir().join("workloads/heap.c")));
+        let library = compile_heap(dir.path(), "-g");
         Self { dir, library }
     }
 
@@ -95,7 +90,7 @@ fn name(verb: &str, file: &Path, more: &[PathBuf]) -> (String, Value) {
     let output = file.with_extension("named");
     let mut command = jitscribe();
     command.arg(verb).arg(file).arg("--json").arg("-f").arg("-o").arg(&output).args(more);
-    let report: Value = serde_json::from_str(&run(&mut command).stdout).expect("a report");
+    let report = json(&mut command);
     assert!(report["unknown"].as_u64() > Some(0), "nothing was to be named: {report}");
     (std::fs::read_to_string(output).expect("what was written"), report)
 }
@@ -302,12 +297,11 @@ fn dhat_shows_who_allocated() {
 fn cachegrind_reports_the_share_without_names() {
     let heap = Heap::build();
     let unknown = |file: &Path, code: i32| {
-        let output = output(jitscribe().arg("cachegrind").arg("--json").arg(file));
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let ended = ended(jitscribe().arg("cachegrind").arg("--json").arg(file));
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        let report: Value = serde_json::from_str(&ended.stdout).expect("a report");
         assert_eq!(report["events"][0]["name"], "Ir");
-        (report["events"][0]["unknown"].as_u64().expect("a count"), said)
+        (report["events"][0]["unknown"].as_u64().expect("a count"), ended.stderr)
     };
     let library = heap.as_library("cachegrind", &[], "cachegrind.out.library");
     let copy = heap.as_copy(Source::Jitdump, "cachegrind", &[], "cachegrind.out.copy");

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use end_to_end::calls::Calls;
+use end_to_end::calls::{Calls, compile_heap};
 use end_to_end::jitscribe::{demo_jit, jitscribe};
 use end_to_end::profile::Profile;
-use end_to_end::tool::{crate_dir, run, tool};
+use end_to_end::tool::{run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -53,7 +53,6 @@ impl Recorded {
         let mut record = jitscribe();
         record.args(["record", "--json", &format!("--tool={of}")]).args(options).arg("--");
         record.arg(command.get_program()).args(command.get_args());
-        record.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
         record.envs(variables.iter().copied()).current_dir(dir.path());
         let printed = run(&mut record);
         // What the program prints stands before it.
@@ -92,10 +91,8 @@ impl Recorded {
     }
 }
 
-fn calls() -> (TempDir, Calls) {
-    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
-    (dir, calls)
+fn calls() -> Calls {
+    Calls::build(env!("CARGO_BIN_EXE_run-calls"))
 }
 
 /// The command that runs the code in one way.
@@ -181,7 +178,7 @@ fn a_program_that_links_the_library() {
 /// if the code is gone when callgrind writes the profile.
 #[test]
 fn lines_of_code_that_is_gone_at_the_end() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let record = |how: &str| {
         let recorded = Recorded::new("callgrind", &[], &program(&calls, how));
         let profile = Profile::read(&recorded.output("callgrind.out."));
@@ -228,7 +225,7 @@ fn lines_of_code_that_is_gone_at_the_end() {
 /// cachegrind looks up lines when code first runs.
 #[test]
 fn cachegrind_has_lines_of_code_that_is_gone_at_the_end() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let [there, gone] = ["copy", "reused"].map(|how| {
         let recorded = Recorded::new("cachegrind", &[], &program(&calls, how));
         let text = std::fs::read(recorded.output("cachegrind.out.")).expect("a profile");
@@ -246,7 +243,7 @@ fn cachegrind_has_lines_of_code_that_is_gone_at_the_end() {
 /// Without addresses, lines cannot be restored, and without a log either. The report says so.
 #[test]
 fn lines_that_cannot_be_restored() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let command = program(&calls, "reused");
     for (option, variables, expected) in [
         ("--dump-instr=no", &[][..], "with --dump-instr=yes they are restored"),
@@ -261,7 +258,7 @@ fn lines_that_cannot_be_restored() {
 /// A map that was last changed before the command began is left out, and said.
 #[test]
 fn a_map_that_an_earlier_process_left() {
-    let (_dir, calls) = calls();
+    let calls = calls();
     let script = "my $map = \"/tmp/perf-$$.map\"; open(my $file, '>', $map) or die; print $file \"1000 10 stale\\n\"; close $file;
         utime 1, 1, $map; exec @ARGV";
     let mut command = tool("perl");
@@ -277,12 +274,7 @@ fn a_map_that_an_earlier_process_left() {
 #[test]
 fn no_output_refers_to_a_deleted_file() {
     let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
-    let library = dir.path().join("heap.so");
-    let mut compile = tool("cc");
-    compile.args(["-O1", "-g0", "-fPIC", "-fno-optimize-sibling-calls", "-fno-omit-frame-pointer"]);
-    compile.args(["-fcf-protection=none", "-fno-stack-protector", "-nostdlib", "-shared"]);
-    compile.args(["-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
-    run(compile.arg(crate_dir().join("workloads/heap.c")));
+    let library = compile_heap(dir.path(), "-g0");
     let mut copy = Command::new(env!("CARGO_BIN_EXE_run-calls"));
     copy.arg("copy").arg(&library).arg("3");
     // A leak check reads all of the log.

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::inject;
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
-use end_to_end::recordings::{NODE, script};
+use end_to_end::recordings::NODE;
+use end_to_end::runtimes::script;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{bun, deno, run, tool};
 use end_to_end::viewers::{Agreement, hotspot, samply};
@@ -29,9 +29,7 @@ fn report(what: &str, [hotspot, samply]: &[Agreement; 2]) {
 /// Injects a recording of the corpus. `jitted` is how many samples perf has in its images.
 fn recorded(producer: &str, recording: &str, jitted: usize) {
     let corpus = Corpus::unpack(producer);
-    let output = corpus.scratch().join(format!("{recording}.out.data"));
-    let input = corpus.file(&format!("{recording}.data"));
-    inject(&input, &output, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    let output = corpus.inject(recording);
     let both = agreements(&output, &Perf::installed().samples(&output));
     report(producer, &both);
     let [hotspot, samply] = both;
