@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{interruptible_jitscribe, java_agent, jitscribe};
 use end_to_end::live::workload;
+use end_to_end::needs;
 use end_to_end::perf::Perf;
-use end_to_end::running::Running;
+use end_to_end::running::{Running, wait_until};
 use end_to_end::tool::tool;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use test_privilege::{Privilege, have};
 
 /// An ordinary user.
 const NOBODY: u32 = 65534;
@@ -93,11 +93,8 @@ impl Fake {
         fake.arg(scene.fake_jvm()).arg(mode).arg(&folder).env_clear().env("PATH", "/usr/bin:/bin");
         fake.stdin(Stdio::piped()).stderr(file.try_clone().expect("a copy")).stdout(file);
         let fake = Self { child: Running::start(&mut fake), out, mode };
-        let end = Instant::now() + Duration::from_secs(120);
-        while !["running", "in use"].iter().any(|word| fake.printed().contains(word)) {
-            assert!(Instant::now() < end, "{mode} does not start: {}", fake.printed());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let is_there = || ["running", "in use"].iter().any(|word| fake.printed().contains(word));
+        wait_until(|| format!("{mode} does not start: {}", fake.printed()), is_there);
         fake
     }
 
@@ -110,11 +107,8 @@ impl Fake {
     }
 
     fn wait_for(&self, wanted: &str) {
-        let end = Instant::now() + Duration::from_secs(120);
-        while !self.printed().contains(wanted) {
-            assert!(Instant::now() < end, "{} never said {wanted}: {}", self.mode, self.printed());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let instead = || format!("{} never said {wanted}: {}", self.mode, self.printed());
+        wait_until(instead, || self.printed().contains(wanted));
     }
 
     /// The files that it left or created in `/tmp`, except its own socket.
@@ -177,9 +171,7 @@ fn line_about<'s>(said: &'s str, fake: &Fake) -> &'s str {
 
 #[test]
 fn named_hostile_processes_cause_no_delay_and_learn_nothing() {
-    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
-        return;
-    }
+    needs!(OtherUsers, Perf);
     let scene = Scene::new();
     let modes = [
         "silent", "slow", "mute", "endless", "garbage", "escapes", "fifo", "file", "link",
@@ -240,9 +232,7 @@ fn named_hostile_processes_cause_no_delay_and_learn_nothing() {
 
 #[test]
 fn a_signal_ends_the_command_without_an_answer_and_leaves_no_files() {
-    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
-        return;
-    }
+    needs!(OtherUsers, Perf);
     let scene = Scene::new();
     for signal in [Signal::INT, Signal::KILL] {
         // With nothing to listen at, so that there are both a pipe and a file that asks it to listen.
@@ -285,9 +275,7 @@ echo $java >pid
 
 #[test]
 fn many_processes_of_another_user_do_not_block_requests_to_a_jvm() {
-    if !have(&[Privilege::OtherUsers, Privilege::Processes, Privilege::Perf]) {
-        return;
-    }
+    needs!(OtherUsers, Processes, Perf);
     let jdk = Jdk::of_debian_12();
     let dir = Scene::new();
     open_folder(&dir.path().join("fakes"));

@@ -7,11 +7,12 @@ use std::path::Path;
 use disassembly::mask_addresses;
 use end_to_end::demo::{demo, record_demo};
 use end_to_end::java::Jdk;
-use end_to_end::jitscribe::{java_agent, jitscribe};
-use end_to_end::live::{Recorder, Recording, workload};
+use end_to_end::live::{Recorder, Recording};
 use end_to_end::profiles::read;
+use end_to_end::record::Record;
 use end_to_end::recordings::DEMO;
-use end_to_end::tool::{installed, run};
+use end_to_end::runtimes::script;
+use end_to_end::tool::{argument, installed};
 use profile::{CodeKey, CodeSource, Function, FunctionKey, FunctionKind, Profile};
 use tempfile::TempDir;
 
@@ -71,24 +72,13 @@ fn expect_same_functions(one: &Functions, other: &Functions) -> usize {
     both
 }
 
-/// Checks the ids of codes against the bytes: the same bytes of the same function have the same id. Returns how many codes of both have the same bytes, and how
-/// many have the same id.
-fn same_codes(one: &Codes, other: &Codes) -> (usize, usize) {
-    let (mut bytes, mut ids) = (0, 0);
-    for (name, codes) in one {
-        let Some(of_other) = other.get(name) else { continue };
-        for (code, key) in codes {
-            let same = of_other.iter().find(|(other, _)| other == code);
-            if let Some((_, of_other)) = same
-                && key.function == of_other.function
-            {
-                // The same bytes may be at different distances from what they call.
-                bytes += 1;
-            }
-            ids += usize::from(of_other.iter().any(|(_, other)| other.id() == key.id()));
-        }
-    }
-    (bytes, ids)
+/// How many codes of one process have the id of a code of the same function in the other.
+fn same_codes(one: &Codes, other: &Codes) -> usize {
+    let has_id = |name, id| other[name].iter().any(|(_, other): &(_, CodeKey)| other.id() == id);
+    let of_both = one.iter().filter(|(name, _)| other.contains_key(*name));
+    of_both
+        .flat_map(|(name, codes)| codes.iter().filter(move |(_, key)| has_id(name, key.id())))
+        .count()
 }
 
 /// Cranelift's code of one source has the same bytes in each process, but for the addresses in it.
@@ -98,7 +88,7 @@ fn functions_and_codes_of_the_demo_are_the_same_in_two_processes() {
     let (one, other) = (of(&DEMO.get()), of(&record_demo(Recorder::new(), &[]).0));
     let both = expect_same_functions(&one.0, &other.0);
     assert!(both >= 8, "{both} functions in both: {:?}", one.0.keys());
-    let (_, same) = same_codes(&one.1, &other.1);
+    let same = same_codes(&one.1, &other.1);
     let all: usize =
         one.1.iter().filter(|(name, _)| other.1.contains_key(*name)).map(|it| it.1.len()).sum();
     assert_eq!(same, all, "codes of functions in both: {:#?}\n{:#?}", ids(&one.1), ids(&other.1));
@@ -124,11 +114,8 @@ fn record_node(dir: &Path, deployment: &str, script: &str) -> (Functions, Codes)
     fs::create_dir(&folder).expect("a folder");
     let path = folder.join("app.js");
     fs::write(&path, script).expect("a script");
-    let data = dir.join(format!("{deployment}.data"));
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "-o"]).arg(&data).args(["--", "node"]).arg(path);
-    run(&mut record);
-    keys(&data, |name| ["first", "second"].contains(&name))
+    let recorded = Record::new(&["-F", "999"]).program(&["node", &argument(path)]);
+    keys(&recorded.data(), |name| ["first", "second"].contains(&name))
 }
 
 #[test]
@@ -181,15 +168,11 @@ fn by_tier<'c>(one: &'c Codes, other: &Codes) -> BTreeMap<&'c str, [usize; 3]> {
 
 /// V8's code has addresses of its heap, of its program and of itself. Without these, it is the same code in two processes.
 fn expect_same_code_of_node(node: &Path) {
-    let dir = TempDir::new().expect("a folder");
-    let [one, other] = ["one.data", "other.data"].map(|data| {
-        let data = dir.path().join(data);
-        let mut record = jitscribe();
-        record.args(["record", "-q", "-F", "999", "-o"]).arg(&data).arg("--").arg(node);
-        record.arg("--always-sparkplug").arg(workload("hosts/app.js"));
-        run(record.current_dir(dir.path()));
-        keys(&data, |_| true).1
-    });
+    let record = || {
+        let program = [&argument(node), "--always-sparkplug", &script("hosts/app.js")];
+        keys(&Record::new(&["-F", "999"]).program(&program).data(), |_| true).1
+    };
+    let (one, other) = (record(), record());
     let tiers = by_tier(&one, &other);
     // It depends on nothing but the source.
     let [alike, bytes, ids] = tiers["sparkplug"];
@@ -215,16 +198,14 @@ fn codes_of_node_24_are_the_same_in_two_processes() {
 
 #[test]
 fn methods_of_java_are_the_same_in_two_processes() {
-    let dir = TempDir::new().expect("a folder");
     let jdk = Jdk::of_debian_12();
-    jdk.compile(workload("Tiers.java").to_str().expect("a UTF-8 path"), dir.path());
-    let [one, other] = ["one.data", "other.data"].map(|data| {
-        let mut record = jitscribe();
-        record.args(["record", "-F", "999", "-o", data, "--", "java", "Tiers", "1200"]);
-        record.env("JITSCRIBE_JAVA_AGENT", java_agent()).env("PATH", jdk.path());
-        run(record.current_dir(dir.path()));
-        keys(&dir.path().join(data), |name| name.contains("Tiers."))
-    });
+    let record = || {
+        let record = Record::new(&["-F", "999"]).env("PATH", jdk.path());
+        jdk.compile("Tiers.java", record.folder());
+        let recorded = record.program(&["java", "Tiers", "1200"]);
+        keys(&recorded.data(), |name| name.contains("Tiers."))
+    };
+    let (one, other) = (record(), record());
     let both = expect_same_functions(&one.0, &other.0);
     assert!(both >= 2, "{:?}\n{:?}", one.0.keys(), other.0.keys());
     for key in one.0.values() {

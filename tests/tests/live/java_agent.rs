@@ -260,14 +260,9 @@ fn null_agent(jdk: &Jdk, folder: &Path) -> PathBuf {
     let include = jdk.include();
     let agent = folder.join("libnull.so");
     let source = crate_dir().join("../benches/java/null_agent.c");
-    run(tool("cc")
-        .args(["-O2", "-shared", "-fPIC", "-o"])
-        .arg(&agent)
-        .arg("-I")
-        .arg(&include)
-        .arg("-I")
-        .arg(include.join("linux"))
-        .arg(source));
+    let mut cc = tool("cc");
+    cc.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&agent).arg("-I").arg(&include);
+    run(cc.arg("-I").arg(include.join("linux")).arg(source));
     agent
 }
 

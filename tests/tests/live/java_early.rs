@@ -4,12 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use end_to_end::java::{Jdk, address, name};
-use end_to_end::jitscribe::{java_agent, jitscribe};
+use end_to_end::jitscribe::{jitscribe, json_lines};
 use end_to_end::on_each_jdk;
-use end_to_end::perf::Perf;
-use end_to_end::tool::run;
+use end_to_end::record::Record;
 use serde_json::Value;
-use tempfile::TempDir;
 
 on_each_jdk! { samples_before_a_method_is_told_have_its_name }
 
@@ -30,8 +28,7 @@ fn loads(folder: &Path) -> Vec<Load> {
     };
     let dumps: Vec<_> = entries.filter(is_dump).collect();
     assert_eq!(dumps.len(), 1, "{dumps:?}");
-    let printed = run(jitscribe().args(["dump", "--json"]).args(&dumps)).stdout;
-    let events = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let events = json_lines(jitscribe().args(["dump", "--json"]).args(&dumps)).into_iter();
     let loads = events.filter(|event: &Value| event["event"] == "load").map(|event| {
         let start = address(&event["address"]);
         Load {
@@ -66,16 +63,11 @@ fn samples_before_a_method_is_told_have_its_name(jdk: &Jdk) {
 
 /// Checks the names of early samples in one recording: how many there are, how many nanoseconds before, and all samples.
 fn early_samples(jdk: &Jdk) -> (usize, u64, usize) {
-    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-    jdk.compile("Tiers.java", dir.path());
-    let mut record = jitscribe();
-    record.args(["record", "-F", "4999", "--keep-raw", "-o", "it.data", "--"]);
+    let record = Record::new(&["-F", "4999", "--keep-raw"]).env("PATH", jdk.path());
+    jdk.compile("Tiers.java", record.folder());
     // Copies of a class, each compiled again.
-    record.args(["java", "Tiers", "4000", "churn"]).current_dir(dir.path());
-    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).env("PATH", jdk.path()));
-    let loads = loads(&dir.path().join("it.data.raw"));
-    let samples = Perf::installed().samples(&dir.path().join("it.data"));
-
+    let recorded = record.program(&["java", "Tiers", "4000", "churn"]);
+    let (loads, samples) = (loads(&recorded.raw()), recorded.samples());
     // Addresses at which nothing was known before, and code soon afterwards.
     let (mut early, mut longest) = (0, 0);
     for sample in &samples {

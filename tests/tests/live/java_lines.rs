@@ -6,13 +6,11 @@ use std::fs;
 use end_to_end::chains::{Chain, Frame};
 use end_to_end::class_files::ClassFiles;
 use end_to_end::java::Jdk;
-use end_to_end::jitscribe::{java_agent, jitscribe};
-use end_to_end::perf::Perf;
+use end_to_end::record::{Record, Recorded};
 use end_to_end::tool::{run, tool};
 use jitscribe_inject::files::PlainFiles;
 use jitscribe_inject::{CallStack, Guess};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// How call chains are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ type At = (String, u64);
 
 /// A recording of javac.
 struct Recording {
-    dir: TempDir,
+    recorded: Recorded,
     how: Chains,
     chains: Vec<Chain>,
     /// The stacks by thread and time, as we unwind the copies.
@@ -52,7 +50,7 @@ struct Recording {
 }
 
 fn is_in_image(frame: &Frame) -> bool {
-    frame.dso.contains("/javac.data.jit/")
+    frame.dso.contains("/it.data.jit/")
 }
 
 fn is_in_kernel(frame: &Frame) -> bool {
@@ -82,19 +80,14 @@ fn source() -> String {
 
 impl Recording {
     fn of_javac(jdk: &Jdk, how: Chains) -> Self {
-        let dir = TempDir::with_prefix("jitscribe-javac-").expect("a temporary folder");
-        fs::write(dir.path().join("Big.java"), source()).expect("a file");
         let options: &[&str] = match how {
             Chains::FramePointers => &["-F", "999", "--call-graph", "fp"],
             Chains::Copied => &["-F", "499", "--call-graph", "dwarf,16384"],
         };
-        let mut record = jitscribe();
-        record.arg("record").args(options).args(["-o", "javac.data", "--"]);
-        record.args(["javac", "-d", ".", "Big.java"]).current_dir(dir.path());
-        record.env("JITSCRIBE_JAVA_AGENT", java_agent());
-        run(record.env("PATH", jdk.path()));
-        let data = dir.path().join("javac.data");
-        let chains = Perf::installed().chains(&data);
+        let record = Record::new(options).env("PATH", jdk.path());
+        fs::write(record.folder().join("Big.java"), source()).expect("a file");
+        let recorded = record.program(&["javac", "-d", ".", "Big.java"]);
+        let (data, chains) = (recorded.data(), recorded.chains());
         let mut unwound = BTreeMap::new();
         if how == Chains::Copied {
             let mut injected = jitscribe_inject::Recording::open(&data, &|_| {}).expect("a file");
@@ -103,7 +96,7 @@ impl Recording {
             };
             injected.each_stack(&PlainFiles, Guess::AsPerf, take).expect("all of it");
         }
-        let mut recording = Self { dir, how, chains, unwound, places: BTreeMap::new() };
+        let mut recording = Self { recorded, how, chains, unwound, places: BTreeMap::new() };
         recording.resolve();
         recording
     }
@@ -145,8 +138,12 @@ impl Recording {
 
     /// The codes of each image that C1 and C2 have compiled.
     fn compiled(&self) -> Compiled {
-        let folder = self.dir.path().join("javac.data.jit");
-        let lists = folder.read_dir().expect("images").map(|file| file.expect("a file").path());
+        let lists = self
+            .recorded
+            .images()
+            .read_dir()
+            .expect("images")
+            .map(|file| file.expect("a file").path());
         let lists = lists.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
         let mut compiled = Compiled::default();
         for list in lists {

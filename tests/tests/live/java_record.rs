@@ -1,20 +1,22 @@
 //! `jitscribe record` and Java: which JVMs it gives the agent, and that none keeps it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{demo_jit, java_agent, jitscribe};
+use end_to_end::needs;
 use end_to_end::on_each_jdk;
 use end_to_end::perf::Perf;
-use end_to_end::running::Running;
+use end_to_end::record::Record;
+use end_to_end::running::{PATIENCE, Running, wait_until};
 use end_to_end::sample::Sample;
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::{output, run, tool};
 use tempfile::TempDir;
-use test_privilege::{Privilege, have};
 
 on_each_jdk! {
     record_attaches_names_all_and_lets_go,
@@ -29,15 +31,13 @@ fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
     let map = format!("/tmp/perf-{}.map", java.pid());
     // Of a process that had this number before.
     _ = fs::remove_file(&map);
-    for (data, whose) in [("one.data", ["-p", &java.pid()]), ("two.data", ["-t", &threads])] {
-        let mut record = jitscribe();
-        record.arg("record").args(whose).args(["--duration", "1", "-F", "999", "--json"]);
-        record.args(["-o", data]).current_dir(java.dir());
-        let done = run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
-        assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+    for whose in [["-p", &java.pid()], ["-t", &threads]] {
+        let options = ["--duration", "1", "-F", "999"];
+        let recorded = Record::new(&[&whose[..], &options].concat()).processes();
+        assert!(!recorded.said.contains("warning"), "{}", recorded.said);
         assert_eq!(java.alive().len(), 0, "the agent goes on");
         let perf = Perf::installed();
-        let samples = perf.samples_with_lines(&java.dir().join(data));
+        let samples = perf.samples_with_lines(&recorded.data());
         let jitted: Vec<_> = samples.iter().filter(|sample| sample.dso.contains(".jit/")).collect();
         let named: Vec<_> = jitted
             .iter()
@@ -59,69 +59,59 @@ fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
     assert!(!Path::new(&map).exists(), "a map was asked for");
     // Who started it keeps it.
     java.agent("");
-    let mut record = jitscribe();
-    record.args(["record", "-p", &java.pid(), "--duration", "0.3", "-o", "three.data"]);
-    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir()));
+    Record::new(&["-p", &java.pid(), "--duration", "0.3"]).processes();
     assert!(java.alive().len() > 100, "it was stopped by who only recorded");
 }
 
 /// Records a command that starts Java, without a word of complaint: how many samples have the names of methods.
-fn named_in_a_command(jdk: &Jdk, dir: &Path) -> usize {
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "--json", "--force", "--"]);
-    record.args(["sh", "-c", "java Tiers 3000; exit 0"]);
-    record.current_dir(dir).env("JITSCRIBE_JAVA_AGENT", java_agent());
-    record.env("PATH", jdk.path());
-    let done = run(&mut record);
+fn named_in_a_command(jdk: &Jdk) -> usize {
+    let record = Record::new(&["-F", "999", "--force"]).env("PATH", jdk.path());
+    jdk.compile("Tiers.java", record.folder());
+    let recorded = record.program(&["sh", "-c", "java Tiers 3000; exit 0"]);
     // A map that a test before left for another process with this id is skipped, which is said.
     let is_expected = |line: &str| {
         line.starts_with("Picked up JAVA_TOOL_OPTIONS")
             || line.contains("an earlier process with this id")
     };
-    let mut said = done.stderr.lines().filter(|line| !is_expected(line));
-    assert!(!said.any(|line| line.contains("warning")), "{}", done.stderr);
-    let samples = Perf::installed().samples(&dir.join("perf.data"));
+    let mut said = recorded.said.lines().filter(|line| !is_expected(line));
+    assert!(!said.any(|line| line.contains("warning")), "{}", recorded.said);
+    let samples = recorded.samples();
     let named =
         samples.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers."))).count();
     let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
     assert!(unknown * 20 <= named, "{named} of {}, {unknown} unknown", samples.len());
+    let left = fs::read_dir(recorded.folder()).expect("a folder").flatten();
+    let left: BTreeSet<_> = left.map(|e| e.file_name().into_string().expect("UTF-8")).collect();
+    let left: Vec<_> = left.iter().filter(|name| !name.ends_with(".class")).collect();
+    assert_eq!(left, ["it.data", "it.data.jit"]);
     named
 }
 
 fn record_gives_a_command_the_agent(jdk: &Jdk) {
-    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-    jdk.compile("Tiers.java", dir.path());
     // Where others have the processors, three seconds may give few samples.
-    let mut named = 0;
-    let end = Instant::now() + PATIENCE;
-    while named < 100 {
-        assert!(Instant::now() < end, "{named} samples are named");
-        named += named_in_a_command(jdk, dir.path());
-    }
-    let left: BTreeSet<_> =
-        fs::read_dir(dir.path()).expect("a folder").flatten().map(|e| e.file_name()).collect();
-    let left: Vec<_> =
-        left.iter().filter_map(|name| name.to_str()).filter(|n| !n.ends_with(".class")).collect();
-    assert_eq!(left, ["perf.data", "perf.data.jit"]);
+    expect_so_many(100, || named_in_a_command(jdk));
 }
 
-/// How long a busy machine may take for anything.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Records again and again, until so many samples are named.
+fn expect_so_many(enough: usize, mut named: impl FnMut() -> usize) {
+    let sum = Cell::new(0);
+    wait_until(
+        || format!("{} samples are named", sum.get()),
+        || {
+            sum.set(sum.get() + named());
+            sum.get() >= enough
+        },
+    );
+}
 
-/// Waits until this many codes are alive in its log; fails if they never are.
+/// Waits until as many codes are alive in its log as are wanted.
 fn wait_for_codes(java: &Java, are_there: impl Fn(usize) -> bool) {
-    let end = Instant::now() + PATIENCE;
-    loop {
+    let alive = || {
         // Before the agent came there is no log.
-        let dump =
-            jitscribe().args(["dump", "--json", "-p", &java.pid()]).output().expect("a dump");
-        let alive = if dump.status.success() { java.alive().len() } else { 0 };
-        if are_there(alive) {
-            return;
-        }
-        assert!(Instant::now() < end, "{alive} codes are alive");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        let dump = output(jitscribe().args(["dump", "--json", "-p", &java.pid()]));
+        if dump.status.success() { java.alive().len() } else { 0 }
+    };
+    wait_until(|| format!("{} codes are alive", alive()), || are_there(alive()));
 }
 
 /// The pipes for it whose names are in `/tmp`.
@@ -141,59 +131,29 @@ fn a_jvm_lets_go_of_a_record_that_was_killed(jdk: &Jdk) {
     let killed = Running::start(&mut record);
     wait_for_codes(&java, |alive| alive > 100);
     // It has a name until all code that was compiled before is announced.
-    let end = Instant::now() + PATIENCE;
-    while !pipes(&java).is_empty() {
-        assert!(Instant::now() < end, "{:?} stay", pipes(&java));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| format!("{:?} stay", pipes(&java)), || pipes(&java).is_empty());
     let kill = format!("kill -KILL -{}", killed.pid());
     run(tool("sh").args(["-c", &kill]));
     wait_for_codes(&java, |alive| alive == 0);
     // Another is heard.
-    let mut record = jitscribe();
-    record.args(["record", "-p", &java.pid(), "--duration", "0.5", "-o", "again.data"]);
-    record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir());
-    let said = run(&mut record).stderr;
+    let said = Record::new(&["-p", &java.pid(), "--duration", "0.5"]).processes().said;
     assert!(!said.contains("warning"), "{said}");
     java.expect_no_complaint();
 }
 
-/// Records, with an agent that lies elsewhere, and checks that a warning says why it is not used, and that methods have names
-/// nevertheless.
-fn expect_a_map_instead(java: &Java, agent: &Path, data: &str, why: &str) {
-    // Where others have the processors, a second may be without a sample of it.
-    let mut named = 0;
-    let end = Instant::now() + PATIENCE;
-    while named < 20 {
-        assert!(Instant::now() < end, "{named} samples are named");
-        named += named_by_a_map(java, agent, data, why);
-    }
-}
-
-/// The same for a second: how many samples have the names of methods.
-fn named_by_a_map(java: &Java, agent: &Path, data: &str, why: &str) -> usize {
-    let mut record = jitscribe();
-    record.args([
-        "record",
-        "-p",
-        &java.pid(),
-        "--duration",
-        "1",
-        "-F",
-        "999",
-        "-o",
-        data,
-        "--force",
-    ]);
-    record.env("JITSCRIBE_JAVA_AGENT", agent).current_dir(java.dir());
-    let said = run(&mut record).stderr;
+/// Records for a second, with an agent that lies elsewhere, and checks that a warning says why it is not used, and that methods
+/// have names nevertheless. Returns how many samples have.
+fn named_by_a_map(java: &Java, agent: &Path, why: &str) -> usize {
+    let options = ["-p", &java.pid(), "--duration", "1", "-F", "999", "--force"];
+    let recorded = Record::new(&options).env("JITSCRIBE_JAVA_AGENT", agent).processes();
+    let said = &recorded.said;
     let map = format!("/tmp/perf-{}.map", java.pid());
     assert!(Path::new(&map).exists(), "no map was asked for:\n{said}");
     fs::remove_file(map).expect("removed");
     let warning = said.lines().find(|line| line.contains("does not load the agent"));
     let warning = warning.unwrap_or_else(|| panic!("no word of it:\n{said}"));
     assert!(warning.contains(why) && warning.contains("perf map"), "{warning}");
-    let samples = Perf::installed().samples(&java.dir().join(data));
+    let samples = recorded.samples();
     let (named, nameless) = counts(&samples);
     assert!(nameless <= named, "{nameless} have no name, {named} have");
     assert_eq!(pipes(java), [""; 0], "left in /tmp");
@@ -219,12 +179,11 @@ fn a_jvm_that_cannot_load_the_agent_gives_a_map(jdk: &Jdk) {
     let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
     let broken = java.dir().join("broken.so");
     fs::write(&broken, "no library").expect("written");
-    expect_a_map_instead(&java, &broken, "broken.data", "broken.so");
+    // Where others have the processors, a second may be without a sample of it.
+    expect_so_many(20, || named_by_a_map(&java, &broken, "broken.so"));
     drop(java);
 
-    if !have(&[Privilege::Mounts]) {
-        return;
-    }
+    needs!(Mounts);
     let elsewhere = TempDir::with_prefix("jitscribe-agent-").expect("a temporary folder");
     let agent = elsewhere.path().join("agent.so");
     fs::copy(java_agent(), &agent).expect("copied");
@@ -239,7 +198,7 @@ fn a_jvm_that_cannot_load_the_agent_gives_a_map(jdk: &Jdk) {
     hidden.arg(elsewhere.path()).arg(jdk.tool("java").get_program());
     hidden.args(["-XX:+PreserveFramePointer", "Tiers", LONG]).current_dir(dir.path());
     let java = Java::started(jdk, hidden, dir);
-    expect_a_map_instead(&java, &agent, "hidden.data", "in its file system");
+    expect_so_many(20, || named_by_a_map(&java, &agent, "in its file system"));
 }
 
 /// What one shell does in a PID namespace of its own, so that it is about no JVM of anybody else's. The third JVM is stopped, a
@@ -282,9 +241,7 @@ if "$JITSCRIBE" dump --json -p $pid3 >third.json 2>third.said; then grep -c '"di
 
 #[test]
 fn record_of_all_processes_loads_the_agent_into_each_jvm_and_stops_it() {
-    if !have(&[Privilege::Processes]) {
-        return;
-    }
+    needs!(Processes);
     let (one, two) = (Jdk::of_debian_12(), Jdk::of_debian_13());
     let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
     one.compile("Tiers.java", dir.path());
@@ -333,16 +290,13 @@ fn record_of_all_processes_loads_the_agent_into_each_jvm_and_stops_it() {
 /// Without the agent, a perf map has names alone: `record` says so, unless the user wants it.
 #[test]
 fn a_missing_agent_is_reported() {
-    let folder = TempDir::new().expect("a folder");
     for (agent, is_reported) in [
         (Path::new("/nothing/there.so"), true),
         ("".as_ref(), false),
         (java_agent().as_path(), false),
     ] {
-        let mut record = jitscribe();
-        record.args(["record", "--allow-empty", "--force", "--", "java", "-version"]);
-        record.current_dir(folder.path()).env("JITSCRIBE_JAVA_AGENT", agent);
-        let said = run(&mut record).stderr;
+        let record = Record::new(&["--allow-empty", "--force"]).env("JITSCRIBE_JAVA_AGENT", agent);
+        let said = record.program(&["java", "-version"]).said;
         assert_eq!(said.contains("the Java agent is not installed"), is_reported, "{said}");
     }
 }

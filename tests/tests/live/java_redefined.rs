@@ -56,13 +56,9 @@ fn redefined_code_has_the_new_lines_and_the_old_is_gone(jdk: &Jdk) {
     let old = compile(jdk, dir.path(), "classes", 0);
     let new = compile(jdk, dir.path(), "new", 100);
     let classes = dir.path().join("classes");
-    run(jdk
-        .tool("javac")
-        .arg("-cp")
-        .arg(&classes)
-        .arg("-d")
-        .arg(&classes)
-        .arg(workload("Redefine.java")));
+    let mut javac = jdk.tool("javac");
+    javac.arg("-cp").arg(&classes).arg("-d").arg(&classes).arg(workload("Redefine.java"));
+    run(&mut javac);
     fs::write(dir.path().join("manifest"), "Premain-Class: Redefine\nCan-Redefine-Classes: true\n")
         .expect("written");
     run(jdk.tool("jar").args(["cfm", "agent.jar", "manifest"]).current_dir(dir.path()));

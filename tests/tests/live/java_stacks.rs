@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use end_to_end::chains::{Chain, Frame};
 use end_to_end::java::{Java, Jdk, LONG};
-use end_to_end::jitscribe::{java_agent, jitscribe};
 use end_to_end::on_each_jdk;
-use end_to_end::perf::Perf;
-use end_to_end::tool::run;
+use end_to_end::record::Record;
 use object::{Object, ObjectSegment};
 
 on_each_jdk! {
@@ -15,7 +13,6 @@ on_each_jdk! {
     stacks_through_interpreted_methods,
     interpreted_stacks,
     interpreted_native_methods,
-    stacks_of_a_jvm_without_frame_pointers,
 }
 
 /// The chain that the workload has whenever it is in its leaf, innermost first.
@@ -40,13 +37,11 @@ fn record(
 ) -> (Vec<Chain>, String) {
     let java = Java::start_class(jdk, class, options, &[LONG]);
     java.wait_for_compiled(compiled);
-    let mut record = jitscribe();
-    record.args(["record", "-p", &java.pid(), "--duration", "2", "-F", "1999", "-o", "it.data"]);
-    if let Some(how) = how {
-        record.args(["--call-graph", how]);
-    }
-    let said = run(record.current_dir(java.dir()).env("JITSCRIBE_JAVA_AGENT", java_agent())).stderr;
-    (Perf::installed().chains(&java.dir().join("it.data")), said)
+    let pid = java.pid();
+    let mut all = vec!["-p", &pid, "--duration", "2", "-F", "1999"];
+    all.extend(how.iter().flat_map(|how| ["--call-graph", how]));
+    let recorded = Record::new(&all).processes();
+    (recorded.chains(), recorded.said)
 }
 
 /// The chains whose innermost instruction is not a return of the JVM's own code.
@@ -119,21 +114,29 @@ fn enters_java(stack: &[String]) -> bool {
     entry.is_some_and(|entry| stack[entry..].iter().any(|name| name == "JavaMain"))
 }
 
+/// By frame pointers if there are any, which `record` finds out by itself.
 fn unwound_stacks_are_those_of_frame_pointers(jdk: &Jdk) {
-    let by_pointers = Stacks::record(jdk, &["-XX:+PreserveFramePointer"], "fp");
+    let by_pointers = Stacks::record(jdk, &["-XX:+PreserveFramePointer"], None);
+    assert!(!by_pointers.said.contains("PreserveFramePointer"), "{}", by_pointers.said);
     let unwound = Stacks::record(jdk, &["-XX:-PreserveFramePointer"], "dwarf");
     let wanted = wanted();
     // In the first instructions of the leaf its caller's frame is not linked yet.
     by_pointers.expect("leaf to main by frame pointers", 95, |stack| stack.starts_with(&wanted));
     unwound.expect("leaf to main unwound", 98, |stack| stack.starts_with(&wanted));
     unwound.expect("main to where Java is entered", 98, enters_java);
+    let refused = Stacks::record(jdk, &["-XX:-PreserveFramePointer"], "fp");
+    let said = "its stacks end at compiled methods; record it with --call-graph dwarf";
+    assert!(refused.said.contains(said), "{}", refused.said);
 }
 
+/// The JVM has no frame pointers: without a choice of the user's, stacks are copied as well.
 fn stacks_through_interpreted_methods(jdk: &Jdk) {
     let wanted = wanted();
-    for method in ["main", "outer"] {
+    for (method, how) in [("main", None), ("outer", Some("dwarf"))] {
         let excluded = format!("-XX:CompileCommand=exclude,Chain::{method}");
-        let stacks = Stacks::record(jdk, &["-XX:-PreserveFramePointer", &excluded], "dwarf");
+        let stacks = Stacks::record(jdk, &["-XX:-PreserveFramePointer", &excluded], how);
+        let said = "is Java without -XX:+PreserveFramePointer: stacks are copied and unwound";
+        assert!(how.is_some() || stacks.said.contains(said), "{}", stacks.said);
         stacks.expect(&format!("{method} interpreted, and named"), 98, |stack| {
             stack.starts_with(&wanted)
         });
@@ -159,19 +162,4 @@ fn interpreted_native_methods(jdk: &Jdk) {
     stacks.expect("a native method interpreted", 98, |stack| {
         place(stack).is_some_and(|place| stack[place + 1..].starts_with(&wanted.map(str::to_owned)))
     });
-}
-
-fn stacks_of_a_jvm_without_frame_pointers(jdk: &Jdk) {
-    let wanted = wanted();
-    let excluded = "-XX:CompileCommand=exclude,Chain::main";
-    let chosen = Stacks::record(jdk, &["-XX:-PreserveFramePointer", excluded], None);
-    let said = "is Java without -XX:+PreserveFramePointer: stacks are copied and unwound";
-    assert!(chosen.said.contains(said), "{}", chosen.said);
-    chosen.expect("leaf to main without a choice", 98, |stack| stack.starts_with(&wanted));
-    let refused = Stacks::record(jdk, &["-XX:-PreserveFramePointer"], "fp");
-    let said = "its stacks end at compiled methods; record it with --call-graph dwarf";
-    assert!(refused.said.contains(said), "{}", refused.said);
-    let kept = Stacks::record(jdk, &["-XX:+PreserveFramePointer"], None);
-    assert!(!kept.said.contains("PreserveFramePointer"), "{}", kept.said);
-    kept.expect("leaf to main by frame pointers", 95, |stack| stack.starts_with(&wanted));
 }
