@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use end_to_end::jitscribe::jitscribe;
+use end_to_end::jitscribe::{jitscribe, json_lines};
 use end_to_end::live::workload;
-use end_to_end::perf::Perf;
+use end_to_end::record::Record;
 use end_to_end::running::Running;
-use end_to_end::tool::{crate_dir, run, tool};
+use end_to_end::runtimes::script;
+use end_to_end::tool::{argument, crate_dir, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_once::once;
@@ -112,9 +113,9 @@ fn program() -> Command {
 
 /// The codes that `jitscribe dump` lists.
 fn codes(arguments: &[&str]) -> Vec<Value> {
-    let printed = run(jitscribe().arg("dump").arg("--json").args(arguments)).stdout;
-    let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    events.filter(|event| event["event"] == "load").collect()
+    let mut codes = json_lines(jitscribe().args(["dump", "--json"]).args(arguments));
+    codes.retain(|event| event["event"] == "load");
+    codes
 }
 
 /// Offset, file, line and column.
@@ -141,30 +142,42 @@ fn told(codes: &[Value], columns: bool) -> Vec<(String, u64, Vec<Line>)> {
     codes.iter().map(told).collect()
 }
 
-/// Runs a module for a moment. Returns the content of its log while the code is loaded, and after it was unloaded.
-fn announced(mode: &str, module: &Path, function: &str, dumps: &Path) -> [Vec<Value>; 2] {
+/// Starts the program on a module for so many seconds, and waits until it says a word. Its process id.
+fn start(
+    mode: &str,
+    module: &Path,
+    words: &[&str],
+    dumps: &Path,
+    until: &str,
+) -> (Running, String) {
     let mut command = program();
-    command.arg(mode).arg(module).arg(function).arg("0.2").env("JITDUMPDIR", dumps);
-    command.env_remove("JITSCRIBE");
+    command.arg(mode).arg(module).args(words).env("JITDUMPDIR", dumps).env_remove("JITSCRIBE");
     let mut running = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let pid = running.pid().to_string();
-    running.wait_for_line("freed");
+    running.wait_for_line(until);
+    (running, pid)
+}
+
+/// Runs a module for a moment. Returns the content of its log while the code is loaded, and after it was unloaded.
+fn announced(mode: &str, module: &str, function: &str) -> [Vec<Value>; 2] {
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    announced_beside(mode, module, function, folder.path())
+}
+
+/// The same, where LLVM's own listener writes into a folder.
+fn announced_beside(mode: &str, module: &str, function: &str, dumps: &Path) -> [Vec<Value>; 2] {
+    let module = &workload(module);
+    let (running, pid) = start(mode, module, &[function, "0.2"], dumps, "freed");
     let after = codes(&["-p", &pid]);
     drop(running);
-
-    let mut command = program();
-    command.arg(mode).arg(module).arg(function).arg("60").env("JITDUMPDIR", dumps.join("more"));
-    command.env_remove("JITSCRIBE");
-    let mut running = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    let pid = running.pid().to_string();
-    running.wait_for_line("loaded");
+    let (_running, pid) = start(mode, module, &[function, "60"], &dumps.join("more"), "loaded");
     [codes(&["-p", &pid]), after]
 }
 
 #[test]
 fn orc_code_is_announced_as_by_llvms_own_listener() {
     let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-    let [there, gone] = announced("both", &workload("spin.ll"), "main", folder.path());
+    let [there, gone] = announced_beside("both", "spin.ll", "main", folder.path());
     let names: Vec<_> = there.iter().map(|code| code["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["fib", "mix of words", "main"]);
     for code in &there {
@@ -200,10 +213,9 @@ fn inlined(codes: &[Value]) -> Vec<Value> {
 /// JITLink reads the same object files as RTDyld, and tells where symbols are instead of sections.
 #[test]
 fn code_linked_by_jitlink_is_announced_like_that_of_rtdyld() {
-    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
     for (module, function) in [("spin.ll", "main"), ("lines.ll", "run")] {
-        let [by_rtdyld, _] = announced("orc", &workload(module), function, folder.path());
-        let [there, gone] = announced("jitlink", &workload(module), function, folder.path());
+        let [by_rtdyld, _] = announced("orc", module, function);
+        let [there, gone] = announced("jitlink", module, function);
         let [by_rtdyld, by_jitlink] = [&by_rtdyld, &there].map(|codes| by_name(codes));
         assert_eq!(told(&by_jitlink, true), told(&by_rtdyld, true), "{module}");
         assert_eq!(inlined(&by_jitlink), inlined(&by_rtdyld), "{module}");
@@ -229,9 +241,8 @@ fn code_of_the_default_layer_is_announced() {
     if Llvm::chosen().major < 17 {
         return;
     }
-    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-    let [by_jitlink, _] = announced("jitlink", &workload("lines.ll"), "run", folder.path());
-    let [there, gone] = announced("default", &workload("lines.ll"), "run", folder.path());
+    let [by_jitlink, _] = announced("jitlink", "lines.ll", "run");
+    let [there, gone] = announced("default", "lines.ll", "run");
     assert_eq!(told(&by_name(&there), true), told(&by_name(&by_jitlink), true));
     assert_eq!(inlined(&by_name(&there)), inlined(&by_name(&by_jitlink)));
     assert!(gone.iter().all(|code| code["died"].is_u64()), "{gone:#?}");
@@ -246,7 +257,7 @@ fn jitlink_code_is_announced_as_by_llvms_own_plugin() {
     }
     for (module, function) in [("spin.ll", "main"), ("lines.ll", "run")] {
         let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-        let [there, gone] = announced("perf", &workload(module), function, folder.path());
+        let [there, gone] = announced_beside("perf", module, function, folder.path());
         let find = run(tool("find").arg(folder.path()).args(["-name", "*.dump"])).stdout;
         let theirs = find.lines().find(|path| !path.contains("/more/")).expect("LLVM's dump");
         let without_repetition = |codes: &[Value]| {
@@ -271,12 +282,9 @@ fn what_was_loaded_while_the_log_was_off_is_announced_when_it_is_turned_on() {
         [("late-orc", "orc"), ("late-jitlink", "jitlink"), ("late-mcjit", "mcjit")]
     {
         let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-        let [expected, _] = announced(on_at_once, &workload("lines.ll"), "run", folder.path());
-        let mut command = program();
-        command.arg(mode).arg(workload("lines.ll")).args(["run", "600"]).env_remove("JITSCRIBE");
-        let mut running = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-        let pid = running.pid().to_string();
-        running.wait_for_line("loaded");
+        let [expected, _] = announced(on_at_once, "lines.ll", "run");
+        let (mut running, pid) =
+            start(mode, &workload("lines.ll"), &["run", "600"], folder.path(), "loaded");
         assert_eq!(codes(&["-p", &pid]).len(), 0, "{mode}");
         run(jitscribe().args(["ctl", "-p", &pid, "on"]));
         // A thread of the process does it.
@@ -353,9 +361,8 @@ fn the_code_of_lli_is_announced_by_a_preloaded_library() {
 
 #[test]
 fn mcjit_code_is_announced_like_orc_code() {
-    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-    let [by_orc, _] = announced("orc", &workload("spin.ll"), "main", folder.path());
-    let [there, gone] = announced("mcjit", &workload("spin.ll"), "main", folder.path());
+    let [by_orc, _] = announced("orc", "spin.ll", "main");
+    let [there, gone] = announced("mcjit", "spin.ll", "main");
     let functions = |codes: &[Value]| {
         told(codes, true)
             .into_iter()
@@ -369,8 +376,7 @@ fn mcjit_code_is_announced_like_orc_code() {
 
 #[test]
 fn inlined_calls_are_those_of_the_module() {
-    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-    let [there, _] = announced("orc", &workload("lines.ll"), "run", folder.path());
+    let [there, _] = announced("orc", "lines.ll", "run");
     let names: Vec<_> = there.iter().map(|code| code["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["mix", "fib", "run"]);
     let calls = there[0]["inlined"].as_array().expect("calls");
@@ -418,13 +424,13 @@ fn a_recorded_module_has_names_and_stacks_to_its_beginning() {
 }
 
 fn expect_names_and_stacks(mode: &str) {
-    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
-    let mut record = jitscribe();
-    record.current_dir(folder.path()).env("HOME", folder.path()).stdin(Stdio::null());
-    record.args(["record", "-F", "999", "--call-graph", "dwarf", "--"]);
-    record.arg(program().get_program()).arg(mode).arg(workload("spin.ll")).args(["main", "1"]);
-    run(&mut record);
-    let chains = Perf::installed().chains(&folder.path().join("perf.data"));
+    let record = Record::new(&["-F", "999", "--call-graph", "dwarf"]);
+    let home = record.folder().to_owned();
+    let program = [argument(program().get_program()), mode.into(), script("spin.ll")];
+    let chains = record
+        .env("HOME", home)
+        .program(&[&program[..], &["main".into(), "1".into()]].concat())
+        .chains();
     let mut seen = [0, 0];
     for chain in &chains {
         let Some(first) = chain.frames.first() else { continue };

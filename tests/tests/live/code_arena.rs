@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use end_to_end::jitscribe::jitscribe;
+use end_to_end::tool::{run, tool};
 
 fn program(directory: &Path, jitscribe: &str) -> Command {
     let mut command = Command::new("env");
@@ -16,22 +17,11 @@ fn program(directory: &Path, jitscribe: &str) -> Command {
     command
 }
 
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{command:?}\n{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    text
-}
-
 /// How many samples each function of the arena has.
 fn samples(directory: &Path, recording: &str) -> BTreeMap<String, usize> {
-    let mut perf = Command::new("perf");
+    let mut perf = tool("perf");
     perf.arg("--buildid-dir").arg(directory.join("cache")).current_dir(directory);
-    let text = run(perf.args(["script", "-F", "ip,sym", "-i", recording]));
+    let text = run(perf.args(["script", "-F", "ip,sym", "-i", recording])).stdout;
     let mut found = BTreeMap::new();
     for (_, name) in text.lines().filter_map(|line| line.trim().split_once(' ')) {
         *found.entry(name.to_owned()).or_insert(0) += 1;
@@ -42,7 +32,7 @@ fn samples(directory: &Path, recording: &str) -> BTreeMap<String, usize> {
 #[test]
 fn perf_shows_the_same_as_after_inject() {
     let directory = tempfile::tempdir().unwrap();
-    let mut perf = Command::new("perf");
+    let mut perf = tool("perf");
     perf.arg("--buildid-dir").arg(directory.path().join("cache")).current_dir(directory.path());
     perf.args(["record", "-q", "-F", "997", "-k", "1", "-o", "perf.data", "--"]);
     let spin = program(directory.path(), "jitdump");
@@ -70,14 +60,14 @@ fn perf_shows_the_same_as_after_inject() {
 #[test]
 fn valgrind_is_shown_code_in_an_arena() {
     let directory = tempfile::tempdir().unwrap();
-    let mut valgrind = Command::new("valgrind");
+    let mut valgrind = tool("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=profile", "--trace-children=yes"]);
     valgrind.args(["--compress-strings=no", "--compress-pos=no"]).current_dir(directory.path());
     let spin = program(directory.path(), "valgrind");
     run(valgrind.arg(spin.get_program()).args(spin.get_args()).arg("3"));
-    let listing = run(Command::new("callgrind_annotate")
-        .args(["--threshold=100", "profile"])
-        .current_dir(directory.path()));
+    let mut annotate = tool("callgrind_annotate");
+    annotate.args(["--threshold=100", "profile"]).current_dir(directory.path());
+    let listing = run(&mut annotate).stdout;
     for number in 0..5_u64 {
         // Two instructions a round, and those before and behind; three rounds.
         let own = 3 * (2 * (number + 1) * 10_000 + 3);
@@ -85,10 +75,8 @@ fn valgrind_is_shown_code_in_an_arena() {
         let (thousands, rest) = digits.split_at(digits.len() - 3);
         let wanted = format!("{thousands},{rest} (");
         let name = format!("arena::count{number} ");
-        let line = listing
-            .lines()
-            .find(|line| line.contains(&name))
-            .unwrap_or_else(|| panic!("{listing}"));
+        let line = listing.lines().find(|line| line.contains(&name));
+        let line = line.unwrap_or_else(|| panic!("{listing}"));
         assert!(line.trim_start().starts_with(&wanted), "{wanted}\n{line}");
         assert!(line.contains("/src/run.arena"), "{line}");
     }

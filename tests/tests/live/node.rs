@@ -1,21 +1,15 @@
 //! Interpreted functions of V8 on stacks, in the installed node.
 
 use end_to_end::chains::Chain;
-use end_to_end::jitscribe::{jitscribe, report};
-use end_to_end::live::{without_tag, workload};
-use end_to_end::perf::Perf;
-use end_to_end::tool::run;
+use end_to_end::live::without_tag;
+use end_to_end::record::{Record, Recorded};
+use end_to_end::runtimes::script;
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Records a program that spends all its time in one interpreted function: the report, and the chains by perf.
-fn record_interpreted(call_graph: &str) -> (Value, Vec<Chain>) {
-    let dir = TempDir::with_prefix("jitscribe-interpreted-").expect("a folder");
-    let mut record = jitscribe();
-    record.args(["record", "-F", "499", "--json", "--call-graph", call_graph, "--", "node"]);
-    record.args(["--no-opt", "--no-sparkplug"]).arg(workload("interpreted.js"));
-    let report = report(&run(record.current_dir(dir.path())));
-    (report, Perf::installed().chains(&dir.path().join("perf.data")))
+/// Records a program that spends all its time in one interpreted function.
+fn record_interpreted(call_graph: &str) -> Recorded {
+    let program = ["node", "--no-opt", "--no-sparkplug", &script("interpreted.js")];
+    Record::new(&["-F", "499", "--call-graph", call_graph]).program(&program)
 }
 
 /// Number of samples with a function on the stack.
@@ -38,9 +32,10 @@ fn in_chains(chains: &[Chain], function: &str) -> u64 {
 /// In copies of stacks, the innermost interpreted function is found, although the interpreter's handlers have no frame.
 #[test]
 fn interpreted_functions_are_on_copied_stacks() {
-    let (report, chains) = record_interpreted("dwarf,16384");
-    let innermost = inclusive(&report, "innermost ");
-    let (middle, outer) = (inclusive(&report, "middle "), inclusive(&report, "outer "));
+    let recorded = record_interpreted("dwarf,16384");
+    let (report, chains) = (&recorded.report, recorded.chains());
+    let innermost = inclusive(report, "innermost ");
+    let (middle, outer) = (inclusive(report, "middle "), inclusive(report, "outer "));
     let by_perf = in_chains(&chains, "innermost");
     assert!(outer > 50, "{report}");
     // Each was called by the next one.
@@ -57,8 +52,9 @@ fn interpreted_functions_are_on_copied_stacks() {
 /// With frame pointers, their callers are.
 #[test]
 fn callers_that_are_interpreted_have_names() {
-    let (report, chains) = record_interpreted("fp");
-    let (middle, outer) = (inclusive(&report, "middle "), inclusive(&report, "outer "));
+    let recorded = record_interpreted("fp");
+    let (report, chains) = (&recorded.report, recorded.chains());
+    let (middle, outer) = (inclusive(report, "middle "), inclusive(report, "outer "));
     assert!(outer > 50 && middle * 10 >= outer * 9, "{report}");
     assert_eq!(in_chains(&chains, "outer"), outer);
     assert_eq!(in_chains(&chains, "middle"), middle);

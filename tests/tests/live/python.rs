@@ -1,23 +1,17 @@
 //! CPython 3.13 of Debian 13: trampolines with unwinding information.
 
+use std::path::Path;
+
 use end_to_end::compare::expect_chains_kept;
-use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::{Recorder, Recording, workload};
 use end_to_end::map_oracle::{MapOracle, expect_map_applied};
 use end_to_end::perf::Perf;
-use end_to_end::tool::{cache, run};
-use tempfile::TempDir;
+use end_to_end::record::Record;
+use end_to_end::recordings::recorded_python;
+use end_to_end::runtimes::python;
 
 fn record(options: &[&str], x: &str) -> Recording {
-    let python = cache().join("trixie/run/python3.13");
-    assert!(python.exists(), "Python 3.13 is not there: run scripts/setup.sh test");
-    let script = workload("spin.py");
-    Recorder::new().options(options).record(&[
-        python.as_os_str(),
-        "-X".as_ref(),
-        x.as_ref(),
-        script.as_os_str(),
-    ])
+    Recorder::new().options(options).record(&python(&["-X", x]))
 }
 
 /// The workload's functions from the inside outwards, as Python names them in a perf map and a jitdump.
@@ -30,7 +24,7 @@ fn python_frames() -> Vec<String> {
 }
 
 /// How many chains pass through all of the workload's functions in their order and end in `_start`.
-fn complete_chains(perf: &Perf, data: &std::path::Path) -> usize {
+fn complete_chains(perf: &Perf, data: &Path) -> usize {
     let expected = python_frames();
     perf.chains(data)
         .iter()
@@ -62,26 +56,18 @@ fn dwarf_stacks_pass_through_trampolines() {
 /// Debian's interpreter has no frame pointers, so `record` chooses to copy stacks, unless the user says otherwise.
 #[test]
 fn record_chooses_the_call_graph() {
-    let python = cache().join("trixie/run/python3.13");
-    let dir = TempDir::with_prefix("jitscribe-python-").expect("a folder");
-    let data = dir.path().join("perf.data");
-    let record = |options: &[&str]| {
-        let mut record = jitscribe();
-        // Without copies of stacks, no sample is in code that Python announces.
-        record.args(["record", "--force", "--allow-empty", "-F", "499", "-o"]);
-        record.arg(&data).args(options);
-        record.arg("--").arg(&python).arg(workload("spin.py")).current_dir(dir.path());
-        run(&mut record).stderr
-    };
-    let said = record(&[]);
+    let recorded = recorded_python();
     let reason = "stacks by --call-graph dwarf: Python 3.13 was built without frame pointers";
+    let said = &recorded.said;
     assert_eq!(said.lines().filter(|line| *line == reason).count(), 1, "{said}");
-    let perf = Perf::installed();
-    let (complete, all) = (complete_chains(&perf, &data), perf.chains(&data).len());
+    let complete = complete_chains(&Perf::installed(), &recorded.data());
+    let all = recorded.chains().len();
     assert!(complete > all / 4, "{complete} complete chains of {all}");
 
     for options in [&["--call-graph", "fp"][..], &["-g"]] {
-        let said = record(options);
+        // Without copies of stacks, no sample is in code that Python announces.
+        let options = [options, &["--allow-empty", "-F", "499"]].concat();
+        let said = Record::new(&options).program(&python(&[])).said;
         assert!(!said.contains("stacks by"), "{options:?}: {said}");
     }
 }

@@ -8,14 +8,13 @@ use end_to_end::addr2line::inlined_chains;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
-use end_to_end::tool::{cache, run, tool};
+use end_to_end::record::Record;
+use end_to_end::tool::{argument, installed, run, tool};
 use tempfile::TempDir;
 
 /// Debian 13's QEMU: that of Debian 12 announces no code.
 fn qemu() -> PathBuf {
-    let qemu = cache().join("qemu/usr/bin/qemu-x86_64");
-    assert!(qemu.is_file(), "no {}: run scripts/setup.sh test", qemu.display());
-    qemu
+    installed("qemu/usr/bin/qemu-x86_64")
 }
 
 fn text(path: &Path) -> &str {
@@ -69,29 +68,21 @@ fn map(path: &Path) -> BTreeMap<u64, (u64, u64)> {
 
 /// Records a guest, and compares what perf shows of its functions. `above` is where the guest's program lies.
 fn expect_functions_and_lines(options: &[&str], qemu_options: &[&str], has_lines: bool) {
-    let dir = TempDir::with_prefix("jitscribe-qemu-").expect("a folder");
-    let guest = compile(dir.path(), options);
-    let data = dir.path().join("perf.data");
-    let mut record = jitscribe();
-    record.current_dir(dir.path()).args(["record", "-F", "1999", "--call-graph", "none"]);
-    record.args(["-o", text(&data), "--", text(&qemu())]).args(qemu_options).arg(&guest);
-    let printed = run(&mut record);
-    let map_file = printed
-        .stderr
-        .split_whitespace()
-        .find(|word| word.starts_with("/tmp/perf-"))
-        .unwrap_or_else(|| panic!("no map: {}", printed.stderr));
+    let record = Record::new(&["-F", "1999", "--call-graph", "none"]);
+    let guest = compile(record.folder(), options);
+    let qemu = argument(qemu());
+    let program = [&[&*qemu], qemu_options, &[text(&guest)]].concat();
+    let recorded = record.program(&program);
+    let data = recorded.data();
+    let said = &recorded.said;
+    let map_file = said.split_whitespace().find(|word| word.starts_with("/tmp/perf-"));
+    let map_file = map_file.unwrap_or_else(|| panic!("no map: {said}"));
     let map = map(Path::new(map_file));
 
     let perf = Perf::installed();
-    let mapped = run(perf.command().args([
-        "script",
-        "--no-inline",
-        "--show-mmap-events",
-        "-i",
-        text(&data),
-    ]))
-    .stdout;
+    let mut script = perf.command();
+    let script = script.args(["script", "--no-inline", "--show-mmap-events", "-i", text(&data)]);
+    let mapped = run(script).stdout;
     // [0x555555556000(0x1000) @ 0 fe:00 1 2]: r--p PATH
     let mapping = mapped.lines().find_map(|line| {
         let of_guest = line.contains("PERF_RECORD_MMAP2") && line.ends_with(text(&guest));
@@ -114,8 +105,7 @@ fn expect_functions_and_lines(options: &[&str], qemu_options: &[&str], has_lines
         let (start, function) = functions.range(..=address).next_back()?;
         (address - start < function.size).then_some(function)
     };
-    let images = PathBuf::from(format!("{}.jit", text(&data)));
-    let samples = perf.samples_in_images(&data, &images, dir.path());
+    let samples = perf.samples_in_images(&data, &recorded.images(), recorded.folder());
     let mut in_guest: BTreeMap<&str, u64> = BTreeMap::new();
     let mut expected_lines: Vec<(u64, String)> = Vec::new();
     for sample in &samples {
@@ -160,23 +150,16 @@ fn expect_functions_and_lines(options: &[&str], qemu_options: &[&str], has_lines
 }
 
 #[test]
-fn a_perf_map_and_a_position_independent_guest() {
-    expect_functions_and_lines(&["-O1", "-g"], &[], true);
-}
-
-#[test]
-fn a_perf_map_and_a_static_guest() {
-    expect_functions_and_lines(&["-O1", "-g", "-static", "-no-pie"], &[], true);
-}
-
-#[test]
-fn a_jitdump_with_the_lines_of_the_map() {
-    expect_functions_and_lines(&["-O1", "-g"], &["-jitdump"], true);
-}
-
-#[test]
-fn a_guest_without_debug_information() {
-    expect_functions_and_lines(&["-O1"], &[], false);
+fn functions_and_lines_are_those_of_the_guest() {
+    for (options, qemu_options, has_lines) in [
+        (&["-O1", "-g"][..], &[][..], true),
+        (&["-O1", "-g", "-static", "-no-pie"], &[], true),
+        // The lines of the map are those of the dump, too.
+        (&["-O1", "-g"], &["-jitdump"], true),
+        (&["-O1"], &[], false),
+    ] {
+        expect_functions_and_lines(options, qemu_options, has_lines);
+    }
 }
 
 /// Without mappings of data, names are guest addresses, and the command says how to record.
@@ -187,18 +170,8 @@ fn a_recording_without_the_guests_files() {
     let (data, out) = (dir.path().join("raw.data"), dir.path().join("out.data"));
     let perf = Perf::installed();
     let mut record = perf.command();
-    record.args([
-        "record",
-        "-q",
-        "-N",
-        "-k",
-        "mono",
-        "-o",
-        text(&data),
-        "--",
-        text(&qemu()),
-        "-jitdump",
-    ]);
+    record.args(["record", "-q", "-N", "-k", "mono", "-o", text(&data), "--", text(&qemu())]);
+    record.args(["-jitdump"]);
     run(record.arg(&guest).current_dir(dir.path()));
     let printed = run(jitscribe().args(["inject", "-i", text(&data), "-o", text(&out)]));
     assert!(printed.stderr.contains("record with --data"), "{}", printed.stderr);

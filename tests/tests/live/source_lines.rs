@@ -9,6 +9,7 @@ use std::process::Stdio;
 use end_to_end::jitscribe::inject;
 use end_to_end::line_oracle::LineOracle;
 use end_to_end::live::{Recorder, Recording, workload};
+use end_to_end::runtimes::erl;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{cache, run, succeeded, tool};
 
@@ -157,16 +158,10 @@ fn base_names_are_found_in_folders() {
     fs::create_dir_all(&source).expect("a folder");
     let file = source.join("spin.erl");
     fs::copy(workload("spin.erl"), &file).expect("a copy");
-    run(tool("erlc")
-        .arg("-o")
-        .arg(recorder.dir())
-        .arg("src/app/spin.erl")
-        .current_dir(recorder.dir()));
+    let mut erlc = tool("erlc");
+    run(erlc.args(["-o", ".", "src/app/spin.erl"]).current_dir(recorder.dir()));
     let source = source.parent().expect("a folder").to_owned();
-    let program = [
-        "erl", "+S", "2", "+JPperf", "true", "-noshell", "-s", "spin", "main", "-s", "init", "stop",
-    ];
-    let recording = recorder.record(&program);
+    let recording = recorder.record(&erl(&["+JPperf", "true"]));
     let ours = recording.ours_with(&["--source-dir", text(&source)]);
     let tables: String = images(&ours.data)
         .read_dir()

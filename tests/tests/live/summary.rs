@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::Command;
+use std::fs;
 
 use end_to_end::chains::{Chain, Frame};
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{demo_jit, inject, java_agent, jitscribe, report};
-use end_to_end::live::{without_tag, workload};
+use end_to_end::jitscribe::{demo_jit, inject, report};
+use end_to_end::live::without_tag;
 use end_to_end::perf::Perf;
+use end_to_end::record::{Record, Recorded};
+use end_to_end::runtimes::{erlang, script};
 use end_to_end::sample::Sample;
-use end_to_end::tool::{ToolOutput, run, tool};
+use end_to_end::tool::{argument, run, tool};
 use serde_json::Value;
-use tempfile::TempDir;
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
@@ -174,13 +174,10 @@ fn php_erlang_mono_and_javascriptcore_in_the_corpus() {
 /// The callers are those of the unwound stacks. perf 6.1 unwinds some stacks by the tables of code that was replaced (docs/viewers.md).
 #[test]
 fn functions_on_copied_stacks() {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
-    let demo = demo_jit().get_program().to_owned();
-    let mut command = jitscribe();
-    command.args(["record", "-F", "999", "--json", "--call-graph", "dwarf", "--"]).arg(demo);
-    command.args(["--quiet", "--no-frame-pointers"]).current_dir(dir.path());
-    let report = report(&run(&mut command));
-    let truth = Truth::of(&Perf::installed().chains(&dir.path().join("perf.data")));
+    let demo = argument(demo_jit().get_program());
+    let record = Record::new(&["-F", "999", "--call-graph", "dwarf"]);
+    let recorded = record.program(&[&*demo, "--quiet", "--no-frame-pointers"]);
+    let (report, truth) = (&recorded.report, Truth::of(&recorded.chains()));
     let mut callers = 0;
     for row in report["top"].as_array().expect("a list") {
         let name = row["name"].as_str().expect("a name");
@@ -203,32 +200,25 @@ fn java_in_the_corpus() {
     assert!(chains.len() > 1000);
 }
 
-/// Records a program with `--json`: the report, all that was printed, and perf's view.
-fn record(dir: &Path, words: &[&str], environment: &[(&str, &Path)]) -> (Value, ToolOutput) {
-    record_with(dir, &[], words, environment)
+/// A recorder with further options, in whose folder there is a file.
+fn recorder(options: &[&str], file: &str, content: &str) -> Record {
+    let record = Record::new(&[&["-F", "999", "--force"], options].concat());
+    fs::write(record.folder().join(file), content).expect("a file");
+    record
 }
 
-fn record_with(
-    dir: &Path,
-    options: &[&str],
-    words: &[&str],
-    environment: &[(&str, &Path)],
-) -> (Value, ToolOutput) {
-    let mut record: Command = jitscribe();
-    record.args(["record", "-F", "999", "--json", "--force"]).args(options).arg("--").args(words);
-    record.current_dir(dir);
-    record.envs(environment.iter().copied());
-    let printed = run(&mut record);
-    let report = report(&printed);
-    assert_eq!(report["schema_version"], 1);
-    assert_eq!(report["child"]["exit_code"], 0);
-    assert!(printed.stderr.lines().count() < 25, "{}", printed.stderr);
-    (report, printed)
+/// Records a program, and checks what holds for all.
+fn record(record: Record, words: &[&str]) -> Recorded {
+    let recorded = record.program(words);
+    assert_eq!(recorded.report["schema_version"], 1);
+    assert_eq!(recorded.report["child"]["exit_code"], 0);
+    assert!(recorded.said.lines().count() < 25, "{}", recorded.said);
+    recorded
 }
 
 /// How many samples are in the kernel, from the exec on.
-fn in_kernel(perf: &Perf, data: &Path) -> u64 {
-    let samples = perf.samples(data);
+fn in_kernel(recorded: &Recorded) -> u64 {
+    let samples = recorded.samples();
     let samples = samples.iter().filter(|sample| sample.comm != "perf-exec");
     samples.filter(|sample| sample.dso.starts_with("[kernel")).count() as u64
 }
@@ -266,11 +256,10 @@ fn collects(chain: &Chain) -> bool {
 }
 
 /// Checks the samples in the kernel and in V8's collector. Returns the chains.
-fn expect_activities_of_node(dir: &Path, report: &Value) -> Vec<Chain> {
-    let (perf, data) = (Perf::installed(), dir.join("perf.data"));
-    let chains = perf.chains(&data);
-    let activities = &report["activities"];
-    assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
+fn expect_activities_of_node(recorded: &Recorded) -> Vec<Chain> {
+    let chains = recorded.chains();
+    let activities = &recorded.report["activities"];
+    assert_eq!(number(&activities["kernel"]), in_kernel(recorded));
     let truth = chains.iter().filter(|chain| collects(chain)).count() as u64;
     let told = number(&activities["garbage_collector"]);
     assert!(truth > 20, "the program collects too little: {truth}");
@@ -280,32 +269,32 @@ fn expect_activities_of_node(dir: &Path, report: &Value) -> Vec<Chain> {
 
 #[test]
 fn node_that_collects_garbage() {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
-    std::fs::write(dir.path().join("spin.js"), GARBAGE).expect("a file");
-    let (report, printed) = record(dir.path(), &["node", "spin.js"], &[]);
-    let chains = expect_activities_of_node(dir.path(), &report);
-    Truth::of(&chains).expect(&report, true);
-    let spin = top(&report, "spin ");
+    let record = |options| record(recorder(options, "spin.js", GARBAGE), &["node", "spin.js"]);
+    let recorded = record(&[]);
+    let report = &recorded.report;
+    let chains = expect_activities_of_node(&recorded);
+    Truth::of(&chains).expect(report, true);
+
+    let spin = top(report, "spin ");
     assert!(number(&spin["inclusive"]) >= number(&spin["samples"]), "{spin}");
     assert_eq!(spin["has_lines"], true);
     let symbol = spin["symbol"].as_str().expect("a symbol");
     assert!(without_tag(symbol).is_some_and(|name| name.contains("spin ")), "{symbol}");
-    let annotate = printed.stderr.lines().find(|line| line.contains("perf annotate"));
-    assert!(annotate.is_some_and(|line| line.contains(symbol)), "{}", printed.stderr);
+    let annotate = recorded.said.lines().find(|line| line.contains("perf annotate"));
+    assert!(annotate.is_some_and(|line| line.contains(symbol)), "{}", recorded.said);
 
     // On copied stacks, the callers tell the activity as well: much of what the collector does is done by functions that it calls.
-    let options = ["--call-graph", "dwarf,16384"];
-    let (report, _) = record_with(dir.path(), &options, &["node", "spin.js"], &[]);
-    let chains = expect_activities_of_node(dir.path(), &report);
+    let recorded = record(&["--call-graph", "dwarf,16384"]);
+    let report = &recorded.report;
+    let chains = expect_activities_of_node(&recorded);
     let leaves = chains.iter().filter(|chain| chain.frames.first().is_some_and(is_collector));
-    let (leaves, told) =
-        (leaves.count() as u64, number(&report["activities"]["garbage_collector"]));
+    let leaves = leaves.count() as u64;
+    let told = number(&report["activities"]["garbage_collector"]);
     assert!(told > leaves, "{told} samples told, {leaves} are in the collector itself: {report}");
 }
 
 #[test]
 fn java_that_interprets_and_collects() {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
     let source = "import java.util.*;
         public class Spin {
             static int spin(int n) { return n < 2 ? n : spin(n - 1) + spin(n - 2); }
@@ -319,17 +308,17 @@ fn java_that_interprets_and_collects() {
                 }
             }
         }";
-    std::fs::write(dir.path().join("Spin.java"), source).expect("a file");
-    run(tool("javac").arg("Spin.java").current_dir(dir.path()));
-    let agent = java_agent();
-    let agent: &[(&str, &Path)] = &[("JITSCRIBE_JAVA_AGENT", &agent)];
-    let words = ["java", "-XX:+UseG1GC", "-XX:ParallelGCThreads=2", "-cp", ".", "Spin"];
-    let (report, _) = record(dir.path(), &words, agent);
-    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
-    Truth::of(&perf.chains(&data)).expect(&report, true);
-    assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&perf, &data));
+    let record = |options: &[&str]| {
+        let recorder = recorder(&[], "Spin.java", source);
+        run(tool("javac").arg("Spin.java").current_dir(recorder.folder()));
+        record(recorder, &[&["java"], options, &["-cp", ".", "Spin"]].concat())
+    };
+    let recorded = record(&["-XX:+UseG1GC", "-XX:ParallelGCThreads=2"]);
+    let report = &recorded.report;
+    Truth::of(&recorded.chains()).expect(report, true);
+    assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&recorded));
     let of_threads = |names: [&str; 2]| {
-        let samples = perf.samples(&data);
+        let samples = recorded.samples();
         let of_them = samples.iter().filter(|sample| {
             !sample.dso.starts_with("[kernel")
                 && names.iter().any(|name| sample.comm.starts_with(name))
@@ -348,51 +337,41 @@ fn java_that_interprets_and_collects() {
     assert!(both >= collected + compiled, "{collected}, {compiled}: {report}");
 
     // An interpreter has code, and is not what to look at.
-    let words = ["java", "-Xint", "-cp", ".", "Spin"];
-    let (report, printed) = record(dir.path(), &words, agent);
+    let recorded = record(&["-Xint"]);
+    let report = &recorded.report;
     assert_eq!(report["top"][0]["name"], "Interpreter", "{}", report["top"]);
     assert!(number(&report["activities"]["interpreter"]) > 100, "{}", report["activities"]);
-    assert!(!printed.stderr.contains("annotate -i perf.data Interpreter"), "{}", printed.stderr);
-    Truth::of(&perf.chains(&data)).expect(&report, true);
+    let advice = "annotate -i it.data Interpreter";
+    assert!(!recorded.said.contains(advice), "{}", recorded.said);
+    Truth::of(&recorded.chains()).expect(report, true);
 }
 
 #[test]
 fn php_that_runs() {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
-    let script = workload("spin.php");
-    let words = ["php", script.to_str().expect("UTF-8")];
-    let (report, _) = record(dir.path(), &words, &[]);
-    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
-    Truth::of(&perf.chains(&data)).expect(&report, true);
+    let record = Record::new(&["-F", "999", "--force"]);
+    let recorded = self::record(record, &["php", &script("spin.php")]);
+    let report = &recorded.report;
+    Truth::of(&recorded.chains()).expect(report, true);
     // execute_ex is exported, so its samples are known.
     let interprets = |sample: &&Sample| sample.name() == Some("execute_ex");
-    let truth = perf.samples(&data).iter().filter(interprets).count() as u64;
+    let truth = recorded.samples().iter().filter(interprets).count() as u64;
     assert!(number(&report["activities"]["interpreter"]) >= truth, "{report}");
-    assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&perf, &data));
+    assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&recorded));
 }
 
 #[test]
 fn erlang_that_compiles_and_runs() {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
-    run(tool("erlc").arg("-o").arg(dir.path()).arg(workload("spin.erl")));
-    let words = ["erl", "+S", "2", "-noshell", "-s", "spin", "main", "-s", "init", "stop"];
-    let (report, _) = record(dir.path(), &words, &[]);
-    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
-    Truth::of(&perf.chains(&data)).expect(&report, true);
-    assert!(number(&top(&report, "spin:fib/1")["samples"]) > 0);
+    let record = Record::new(&["-F", "999", "--force"]);
+    let program = erlang(record.folder(), &[]);
+    let program: Vec<&str> = program.iter().map(String::as_str).collect();
+    let recorded = self::record(record, &program);
+    let report = &recorded.report;
+    Truth::of(&recorded.chains()).expect(report, true);
+    assert!(number(&top(report, "spin:fib/1")["samples"]) > 0);
     // Scripts and programs before the emulator, and those that it starts.
-    let others = [
-        "perf-exec",
-        "erl",
-        "sh",
-        "erlexec",
-        "dirname",
-        "basename",
-        "sed",
-        "erl_child_setup",
-        "inet_gethost",
-    ];
-    let samples = perf.samples(&data);
+    let others = "perf-exec erl sh erlexec dirname basename sed erl_child_setup inet_gethost";
+    let others: Vec<&str> = others.split(' ').collect();
+    let samples = recorded.samples();
     let emulator = || samples.iter().filter(|sample| !others.contains(&&*sample.comm));
     let activity = |of: &str| number(&report["activities"][of]);
     assert_eq!(activity("samples"), emulator().count() as u64, "{report}");

@@ -7,21 +7,15 @@ use std::path::Path;
 use std::process::Stdio;
 
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{inject, jitscribe};
+use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
+use end_to_end::record::Record;
 use end_to_end::running::Running;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{run, tool};
 use jitdump::{Body, Dump};
 use tempfile::TempDir;
-
-fn injected(corpus: &Corpus, recording: &str) -> Vec<Sample> {
-    let output = corpus.scratch().join("out.data");
-    let input = corpus.file(&format!("{recording}.data"));
-    inject(&input, &output, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
-    Perf::installed().samples(&output)
-}
 
 fn inferred(samples: &[Sample]) -> Vec<&Sample> {
     let is_inferred =
@@ -45,7 +39,7 @@ fn lines(map: &Path) -> Vec<(u64, u64, String)> {
 #[test]
 fn code_that_no_line_of_a_map_covers_is_named_by_its_neighbour() {
     let corpus = Corpus::unpack("java17-perfmap");
-    let samples = injected(&corpus, "g");
+    let samples = corpus.samples("g");
     let lines = lines(&corpus.file("perf-32039.map"));
     let inferred = inferred(&samples);
     assert_eq!(inferred.len(), 167);
@@ -74,7 +68,7 @@ fn code_that_no_line_of_a_map_covers_is_named_by_its_neighbour() {
 #[test]
 fn code_far_from_all_other_is_named_by_its_memory() {
     let corpus = Corpus::unpack("php82-jitdebug32");
-    let samples = injected(&corpus, "g");
+    let samples = corpus.samples("g");
     let inferred = inferred(&samples);
     assert_eq!(inferred.len(), 4);
     assert!(inferred.iter().all(|sample| sample.name() == Some("[anonymous executable memory]")));
@@ -176,32 +170,31 @@ fn jumps_are_named() -> bool {
 /// A perf map has no bytes; they come from the process, whose memory this test reads as well.
 #[test]
 fn code_of_a_perf_map_has_the_assembly_that_is_in_the_process() {
-    let dir = TempDir::with_prefix("jitscribe-memory-").expect("a folder");
     let mut rakudo = tool("rakudo");
     rakudo.arg(workload("endless.raku")).env("MVM_JIT_PERF_MAP", "1");
     let mut rakudo = Running::start(rakudo.stdout(Stdio::piped()));
     rakudo.wait_for_line("warm");
     let pid = rakudo.pid();
     let map = format!("/tmp/perf-{pid}.map");
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "--duration", "1", "-o", "out.data", "-p"]);
-    let said = run(record.arg(pid.to_string()).current_dir(dir.path())).stderr;
-    let samples = Perf::installed().samples(&dir.path().join("out.data"));
+    let pid_word = pid.to_string();
+    let options = ["-F", "999", "--duration", "1", "-p", &pid_word];
+    let recorded = Record::new(&options).processes();
+    let samples = recorded.samples();
     let mut hits: BTreeMap<&str, usize> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.dso.contains(".jit/")) {
         *hits.entry(sample.name().expect("a name")).or_default() += 1;
     }
     let (&top, _) = hits.iter().max_by_key(|(_, hits)| **hits).expect("samples in jitted code");
-    assert!(said.contains(&format!("perf annotate -i out.data '{top}'")), "{said}");
-
+    let advice = format!("perf annotate -i it.data '{top}'");
+    assert!(recorded.said.contains(&advice), "{}", recorded.said);
     let lines = lines(map.as_ref());
     let (start, end, _) = lines.iter().rfind(|(.., name)| name == top).expect("a line");
     let code = read(pid, *start, usize::try_from(end - start).expect("a size")).expect("its code");
     drop(rakudo);
     _ = fs::remove_file(&map);
     let mut annotate = Perf::installed().command();
-    annotate.args(["annotate", "--stdio", "--asm-raw", "-i", "out.data", "-s", top]);
-    let shown = run(annotate.current_dir(dir.path())).stdout;
+    annotate.args(["annotate", "--stdio", "--asm-raw", "-i", "it.data", "-s", top]);
+    let shown = run(annotate.current_dir(recorded.folder())).stdout;
     // `PERCENT : ADDRESS: BYTES INSTRUCTION`; no instruction has a name like a byte.
     // objdump leaves out runs of zeros.
     let mut assembly: BTreeMap<u64, Vec<u8>> = BTreeMap::new();

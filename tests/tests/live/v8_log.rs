@@ -5,13 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use end_to_end::addr2line::{Place, inlined_chains, symbols};
-use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::{Recorder, workload};
-use end_to_end::perf::Perf;
+use end_to_end::record::Record;
 use end_to_end::sample::Sample;
-use end_to_end::tool::{run, tool};
-use tempfile::TempDir;
-
+use end_to_end::tool::{argument, run, tool};
 /// The workload's functions.
 const LEAF: &str = "leaf";
 const MID: &str = "mid";
@@ -201,22 +198,18 @@ fn images_show_the_calls_that_v8_logged() {
 
 #[test]
 fn record_shows_inlined_calls_of_all_threads_and_keeps_the_source() {
-    let folder = TempDir::with_prefix("jitscribe-v8-").expect("a temporary folder");
-    let script = folder.path().join("inlined.js");
+    let record = Record::new(&["-F", "999"]);
+    let script = record.folder().join("inlined.js");
     fs::copy(workload("inlined.js"), &script).expect("a copy");
     let source = fs::read_to_string(&script).expect("a script");
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "-o", "out.data", "--json", "--", "node"]);
-    let done = run(record.arg(&script).arg("worker").current_dir(&folder));
+    let recorded = record.program(&["node", &argument(&script), "worker"]);
     // The log is gone with the other intermediate files.
-    let files =
-        fs::read_dir(&folder).expect("a folder").map(|file| file.expect("a file").file_name());
-    let files: BTreeSet<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+    let files = fs::read_dir(recorded.folder()).expect("a folder");
+    let files: BTreeSet<String> = files
+        .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
+        .collect();
     assert!(!files.iter().any(|name| name.contains("v8.log")), "{files:?}");
-    // Behind what the script printed.
-    let report = done.stdout.find('{').map(|at| &done.stdout[at..]).expect("a report");
-    let report: serde_json::Value = serde_json::from_str(report).expect("JSON");
-    let logged: u64 = report["sources"]
+    let logged: u64 = recorded.report["sources"]
         .as_array()
         .expect("sources")
         .iter()
@@ -224,7 +217,7 @@ fn record_shows_inlined_calls_of_all_threads_and_keeps_the_source() {
         .sum();
     assert!(logged > 10, "{logged}");
 
-    let samples = Perf::installed().samples(&folder.path().join("out.data"));
+    let samples = recorded.samples();
     let samples: Vec<&Sample> = samples.iter().collect();
     let shown = shown(&samples);
     let mut of_threads: BTreeMap<u32, Vec<(&Sample, Vec<Place>)>> = BTreeMap::new();
@@ -239,7 +232,7 @@ fn record_shows_inlined_calls_of_all_threads_and_keeps_the_source() {
     of_threads.iter().for_each(|samples| expect_mostly_inlined(samples));
 
     // The script's source outlives the script.
-    let kept = folder.path().join("out.data.jit/sources");
+    let kept = recorded.images().join("sources");
     let script = fs::canonicalize(&script).expect("a path");
     let kept = kept.join(script.strip_prefix("/").expect("an absolute path"));
     assert_eq!(fs::read_to_string(kept).expect("the source"), source);
@@ -255,13 +248,10 @@ console.log(n);
 
 #[test]
 fn objdump_finds_the_kept_sources_of_nodes_own_scripts() {
-    let folder = TempDir::with_prefix("jitscribe-v8-").expect("a temporary folder");
-    fs::write(folder.path().join("normalize.js"), OF_NODE).expect("a script");
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "-o", "out.data", "--", "node", "normalize.js"]);
-    run(record.current_dir(&folder));
-
-    let images = folder.path().join("out.data.jit");
+    let record = Record::new(&["-F", "999"]);
+    fs::write(record.folder().join("normalize.js"), OF_NODE).expect("a script");
+    let recorded = record.program(&["node", "normalize.js"]);
+    let images = recorded.images();
     let sources = images.join("sources");
     let source = fs::read_to_string(sources.join("node/path")).expect("the source of node:path");
     let source: Vec<&str> = source.lines().collect();

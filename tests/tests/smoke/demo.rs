@@ -6,27 +6,20 @@ use std::process::{Command, Stdio};
 use end_to_end::chains::Chain;
 use end_to_end::demo::{demo, demo_with_phases, record_demo};
 use end_to_end::jitscribe::{inject, interruptible_jitscribe, jitscribe};
-use end_to_end::live::{Recorder, Recording};
+use end_to_end::live::Recorder;
+use end_to_end::needs;
 use end_to_end::perf::Perf;
-use end_to_end::running::Running;
+use end_to_end::recordings::{DEMO, DEMO_COPIED, FRAME_POINTERS};
+use end_to_end::running::{Running, wait_until};
 use end_to_end::sample::Sample;
-use end_to_end::tool::{ToolOutput, output, run, tool};
+use end_to_end::tool::{ToolOutput, ended, run, tool};
 use end_to_end::truth::Truth;
 use test_privilege::{Privilege, have};
 
-const PLAIN: &[&str] = &["-k", "mono", "-F", "999", "-g"];
-const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,16384"];
-
-fn record(options: &[&str], more: &[&str]) -> (Recording, Truth) {
-    record_demo(Recorder::new().options(options), more)
-}
-
 #[test]
 fn each_sample_gets_the_version_that_ran_then_and_its_line() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let (recording, truth) = record(PLAIN, &[]);
+    needs!(Perf);
+    let (recording, truth) = DEMO.with_truth();
     assert!(truth.most_versions_at_one_address() >= 3);
     let ours = recording.ours();
     truth.expect(&recording.perf().samples_with_lines(&ours.data), true);
@@ -38,10 +31,8 @@ fn each_sample_gets_the_version_that_ran_then_and_its_line() {
 /// Every stack that begins in a code without frame pointers reaches `main`.
 #[test]
 fn dwarf_stacks_reach_main_without_frame_pointers() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let (recording, truth) = record(DWARF, &["--no-frame-pointers"]);
+    needs!(Perf);
+    let (recording, truth) = DEMO_COPIED.with_truth();
     let ours = recording.ours();
     truth.expect(&ours.samples, false);
     let mut perfs = vec![("installed", Perf::installed())];
@@ -75,10 +66,8 @@ fn expect_stacks_to_main(truth: &Truth, samples: &[Sample], chains: &[Chain], na
 
 #[test]
 fn annotate_shows_assembly_and_source() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let (recording, _) = record(PLAIN, &[]);
+    needs!(Perf);
+    let recording = DEMO.get();
     let ours = recording.ours();
     let mut annotate = recording.perf().command();
     annotate.args(["annotate", "--stdio", "-l", "-i"]).arg(&ours.data).arg("baseline::fib");
@@ -90,29 +79,25 @@ fn annotate_shows_assembly_and_source() {
 /// Records the demo, where that is allowed, and compares the names of all samples.
 #[track_caller]
 fn expect_names(options: &[&str], more: &[&str]) {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let (recording, truth) = record(options, more);
+    needs!(Perf);
+    let (recording, truth) = record_demo(Recorder::new().options(options), more);
     truth.expect(&recording.ours().samples, false);
 }
 
 #[test]
 fn code_in_a_memfd() {
-    expect_names(PLAIN, &["--memory", "memfd"]);
+    expect_names(FRAME_POINTERS, &["--memory", "memfd"]);
 }
 
 #[test]
 fn a_compressed_recording() {
-    expect_names(&[PLAIN, &["-z"]].concat(), &[]);
+    expect_names(&[FRAME_POINTERS, &["-z"]].concat(), &[]);
 }
 
 #[test]
 fn a_process_that_was_attached_to() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let recorder = Recorder::new().options(PLAIN);
+    needs!(Perf);
+    let recorder = Recorder::new();
     let start = recorder.dir().join("start");
     let start_when = ["--start-when", start.to_str().expect("UTF-8")];
     let words = demo_with_phases("500", recorder.dir(), "truth.json", &start_when);
@@ -128,10 +113,8 @@ fn a_process_that_was_attached_to() {
 
 #[test]
 fn code_that_was_announced_before_the_recording() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let recorder = Recorder::new().options(DWARF);
+    needs!(Perf);
+    let recorder = Recorder::new();
     let dir = recorder.dir().to_owned();
     let start = dir.join("start");
     let more = ["--no-frame-pointers", "--start-when", start.to_str().expect("UTF-8")];
@@ -140,10 +123,13 @@ fn code_that_was_announced_before_the_recording() {
     let data = dir.join("perf.data");
     let pid = running.pid().to_string();
     // The log has to be there when the recording begins: it ends with the process.
-    wait_until("the demo announces its code", || {
-        let dump = jitscribe().args(["dump", "-p", &pid]).output().expect("a dump");
-        dump.status.success() && String::from_utf8_lossy(&dump.stdout).contains("fib")
-    });
+    wait_until(
+        || "the demo announces nothing".to_owned(),
+        || {
+            let dump = ended(jitscribe().args(["dump", "-p", &pid]));
+            dump.code == Some(0) && dump.stdout.contains("fib")
+        },
+    );
     let mut record = jitscribe();
     record
         .args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,16384", "-o"])
@@ -164,9 +150,7 @@ fn code_that_was_announced_before_the_recording() {
 
 #[test]
 fn processes_that_began_during_the_recording() {
-    if !have(&[Privilege::PerfOfAll]) {
-        return;
-    }
+    needs!(PerfOfAll);
     let recorder = Recorder::new();
     let mut record = jitscribe();
     let later = Later::new(recorder.dir());
@@ -180,9 +164,7 @@ fn processes_that_began_during_the_recording() {
 
 #[test]
 fn children_forked_during_the_recording() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let recorder = Recorder::new();
     let later = Later::new(recorder.dir());
     let start = recorder.dir().join("start");
@@ -216,7 +198,7 @@ fn start_demo(words: &[String]) -> Running {
 fn start_both(record: &mut Command, start: &Path) -> Running {
     let record = record.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let record = Running::start(record);
-    wait_until("perf records", || has_events(record.pid()));
+    wait_until(|| "perf records nothing".to_owned(), || has_events(record.pid()));
     std::fs::write(start, "").expect("a file");
     record
 }
@@ -231,15 +213,6 @@ fn has_events(pid: u32) -> bool {
         .collect::<String>();
     targets.any(|target| target.as_os_str() == "anon_inode:[perf_event]")
         || children.split_whitespace().any(|child| has_events(child.parse().expect("a process id")))
-}
-
-/// Waits as long as it takes even on a busy machine.
-fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
-    while !is() {
-        assert!(std::time::Instant::now() < deadline, "not within two minutes: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
 }
 
 /// A demo that starts during a recording and still runs at its end. All that describes its code is the log in its memory.
@@ -271,7 +244,7 @@ impl Later {
 
     /// Waits until it has run all of its code.
     fn wait_for_truth(&self) {
-        wait_until("the demo runs", || Path::new(&self.truth()).exists());
+        wait_until(|| "the demo still runs".to_owned(), || Path::new(&self.truth()).exists());
     }
 
     /// Ends it, and compares what was recorded of it.
@@ -307,10 +280,8 @@ impl Drop for Later {
 
 #[test]
 fn a_pid_namespace() {
-    if !have(&[Privilege::Processes, Privilege::OtherUsers, Privilege::Perf]) {
-        return;
-    }
-    let recorder = Recorder::new().options(PLAIN);
+    needs!(Processes, OtherUsers, Perf);
+    let recorder = Recorder::new();
     let mut words = vec!["unshare".to_owned(), "-pf".into()];
     words.extend(demo(recorder.dir(), "truth.json", &[]));
     let recording = recorder.record(&words);
@@ -321,9 +292,7 @@ fn a_pid_namespace() {
 
 #[test]
 fn two_jits_on_the_whole_machine() {
-    if !have(&[Privilege::PerfOfAll]) {
-        return;
-    }
+    needs!(PerfOfAll);
     let recorder = Recorder::new().options(&["-k", "mono", "-F", "999", "-g", "-a"]);
     // A folder each: both write their program's source.
     let both: Vec<String> = ["one", "two"]
@@ -354,9 +323,7 @@ fn two_jits_on_the_whole_machine() {
 
 #[test]
 fn a_pipe() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let recorder = Recorder::new();
     let words = demo(recorder.dir(), "truth.json", &[]);
     let out = recorder.dir().join("ours.data");
@@ -375,30 +342,25 @@ fn a_pipe() {
 
 #[test]
 fn a_deleted_dump_is_reported_and_the_rest_is_used() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let (recording, _) = record(PLAIN, &[]);
+    needs!(Perf);
+    let (recording, _) = record_demo(Recorder::new(), &[]);
     let name = format!("jit-{}.dump", recording.pid());
     std::fs::remove_file(recording.dir().join(&name)).expect("the dump");
     let out = recording.dir().join("ours.data");
-    let mut command: Command = jitscribe();
-    command.arg("inject").arg("-i").arg(recording.data()).arg("-o").arg(&out);
-    let said = output(&mut command);
-    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    let mut inject = jitscribe();
+    let said =
+        ended(inject.args(["inject", "-i"]).arg(recording.data()).arg("-o").arg(&out)).stderr;
     assert!(said.contains(&name), "the missing dump is not named:\n{said}");
     assert_eq!(recording.perf().samples(&out).len(), recording.raw().len());
 }
 
 #[test]
 fn a_recording_that_was_cut_off() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let (recording, truth) = record(PLAIN, &[]);
+    needs!(Perf);
+    let (recording, truth) = DEMO.with_truth();
     let whole = std::fs::read(recording.data()).expect("the recording");
-    let cut = recording.dir().join("cut.data");
-    let out = recording.dir().join("ours.data");
+    let folder = tempfile::tempdir().expect("a folder");
+    let [cut, out] = ["cut.data", "ours.data"].map(|name| folder.path().join(name));
     std::fs::write(&cut, &whole[..whole.len() / 3 * 2]).expect("a shorter recording");
     let printed: ToolOutput = inject::<_, &str>(&cut, &out, []);
     let samples = recording.perf().samples(&out);

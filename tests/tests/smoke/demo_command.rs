@@ -1,23 +1,21 @@
 //! `jitscribe demo` with the real perf.
 
-use std::fs;
-use std::process::Command;
-
 use end_to_end::jitscribe::{demo_jit, jitscribe};
-use end_to_end::tool::{output, run, tool};
-use serde_json::Value;
+use end_to_end::needs;
+use end_to_end::record::Record;
+use end_to_end::tool::{argument, ended, path_behind, run, tool};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
-use test_privilege::{Privilege, have};
 
 /// `jitscribe demo -o demo` in a folder that is also its home.
 fn demo(folder: &TempDir) -> Command {
     let mut command = jitscribe();
     // It is searched for next to the command first, and the two may come from different builds.
-    let program = demo_jit().get_program().to_owned();
-    let programs = std::path::Path::new(&program).parent().expect("a folder").to_owned();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::iter::once(programs).chain(std::env::split_paths(&path));
-    command.env("PATH", std::env::join_paths(path).expect("a search path"));
+    let demo = demo_jit();
+    let programs = Path::new(demo.get_program()).parent().expect("a folder");
+    command.env("PATH", path_behind(programs));
     command.current_dir(folder).env("HOME", folder.path());
     command.args(["demo", "-o", "demo"]);
     command
@@ -25,9 +23,7 @@ fn demo(folder: &TempDir) -> Command {
 
 #[test]
 fn the_demo_shows_names_lines_and_stacks() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
     let done = run(demo(&folder).args(["--phase", "200"]));
     let (before, after) = done.stdout.split_once("── perf report, after ──").expect("two reports");
@@ -51,23 +47,18 @@ fn the_demo_shows_names_lines_and_stacks() {
     assert_eq!(files, 1, "more than the folder `demo`");
 
     // A second run would overwrite the first.
-    let again = output(&mut demo(&folder));
-    assert_eq!(again.status.code(), Some(1), "{}", String::from_utf8_lossy(&again.stderr));
+    let again = ended(&mut demo(&folder));
+    assert_eq!(again.code, Some(1), "{}", again.stderr);
 }
 
 /// As for any program that links the library, `record` sets a variable.
 #[test]
 fn the_program_itself_has_names_without_a_flag() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
+    needs!(Perf);
+    let demo = argument(demo_jit().get_program());
     for (option, is_named) in [("--call-graph=none", true), ("--no-env", false)] {
-        let mut record = jitscribe();
-        record.args(["record", "--force", "--allow-empty", "--json", "-F", "999", option, "--"]);
-        record.arg(demo_jit().get_program()).args(["--quiet", "--phase", "100"]);
-        record.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").current_dir(&folder);
-        let report: Value = serde_json::from_str(&run(&mut record).stdout).expect("a report");
+        let record = Record::new(&["--force", "--allow-empty", "-F", "999", option]);
+        let report = record.program(&[&*demo, "--quiet", "--phase", "100"]).report;
         let count = |key: &str| report["samples"][key].as_u64().expect("a count");
         // What nothing announces has an inferred name.
         let (named, inferred) = (count("named"), count("inferred"));
@@ -78,9 +69,7 @@ fn the_program_itself_has_names_without_a_flag() {
 
 #[test]
 fn stacks_reach_main_without_frame_pointers() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
     run(demo(&folder).args(["--dwarf", "--phase", "100"]));
     let mut perf = tool("perf");
@@ -96,14 +85,11 @@ fn stacks_reach_main_without_frame_pointers() {
 /// Where perf is refused, the shipped recording is shown instead: the command's own tests (`demo.rs`) check that.
 #[test]
 fn without_the_program_the_message_says_how_to_install_it() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let folder = TempDir::new().expect("a temporary folder");
     let alone = folder.path().join("jitscribe");
     fs::copy(jitscribe().get_program(), &alone).expect("a copy");
-    let done = output(Command::new(&alone).arg("demo").env("PATH", "/usr/bin:/bin"));
-    let stderr = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("cargo build --release -p demo-jit"), "{stderr}");
+    let done = ended(Command::new(&alone).arg("demo").env("PATH", "/usr/bin:/bin"));
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(done.stderr.contains("cargo build --release -p demo-jit"), "{}", done.stderr);
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use end_to_end::jitscribe::jitscribe;
+use end_to_end::jitscribe::{jitscribe, json};
+use end_to_end::needs;
 use end_to_end::perf::Perf;
 use end_to_end::tool::{run, tool};
-use serde_json::Value;
 use tempfile::TempDir;
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::unshare;
 
 /// Runs in `main` and in a thread. With an argument, frames stand behind that of `main`'s caller, as where the C library does not set the frame
 /// pointer to zero (Debian's from 2.41 on).
@@ -58,7 +58,7 @@ fn program(folder: &Path) -> String {
 
 /// The counts in what `inject` reports of the stacks.
 fn counts(command: &mut Command) -> (u64, u64) {
-    let report: Value = serde_json::from_str(&run(command).stdout).expect("JSON");
+    let report = json(command);
     let count = |name: &str| report["stacks"][name].as_u64().expect("a count");
     (count("stacks"), count("whole"))
 }
@@ -91,9 +91,7 @@ fn expect_the_same_counts(words: &[&str], behind: usize) {
     assert!(whole >= expected as u64 && whole <= (expected + others + 2) as u64, "{whole}");
     assert_eq!(stacks, chains.len() as u64);
 
-    if !have(&[Privilege::Mounts]) {
-        return;
-    }
+    needs!(Mounts);
     let mut hidden = unshare();
     hidden.args(["--mount", "sh", "-c", "mount -t tmpfs none /usr/lib/debug && exec \"$@\"", "sh"]);
     hidden.arg(jitscribe().get_program()).args(inject).current_dir(folder.path());
@@ -101,17 +99,9 @@ fn expect_the_same_counts(words: &[&str], behind: usize) {
 }
 
 #[test]
-fn the_bottom_is_found_without_debug_symbols() {
-    if !have(&[Privilege::Perf]) {
-        return;
+fn the_bottom_is_found_without_debug_symbols_and_with_frames_behind_it() {
+    needs!(Perf);
+    for (words, behind) in [(&[][..], 0), (&["behind"], 2)] {
+        expect_the_same_counts(words, behind);
     }
-    expect_the_same_counts(&[], 0);
-}
-
-#[test]
-fn frames_behind_the_caller_of_main_do_not_count() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
-    expect_the_same_counts(&["behind"], 2);
 }
