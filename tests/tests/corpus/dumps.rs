@@ -4,27 +4,18 @@ use std::fs;
 
 use end_to_end::compare::{Comparison, Natives};
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{inject, jitscribe};
+use end_to_end::jitscribe::jitscribe;
 use end_to_end::line_oracle::LineOracle;
+use end_to_end::needs;
 use end_to_end::perf::Perf;
-use end_to_end::sample::Sample;
 use end_to_end::tool::run;
-use test_privilege::{Privilege, have};
-
-/// Injects a recording of the corpus and gives each sample of the result.
-fn ours(corpus: &Corpus, recording: &str) -> Vec<Sample> {
-    let input = corpus.file(&format!("{recording}.data"));
-    let output = corpus.scratch().join(format!("{recording}.out.data"));
-    inject(&input, &output, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
-    Perf::installed().samples(&output)
-}
 
 /// Compares with the oracle. `same` and `unknown` are what stock perf resolved in jitted code and what lies in
 /// anonymous memory that no dump knows. The recording `n` has no call chains.
 fn compare(producer: &str, recording: &str, same: usize, unknown: usize) {
     let corpus = Corpus::unpack(producer);
     let oracle = corpus.oracle(recording, 1);
-    let ours = ours(&corpus, recording);
+    let ours = corpus.samples(recording);
     let verdict = Comparison::of(&oracle, &ours).expect_nothing_lost(Natives::ByObject);
     assert_eq!(
         (verdict.same, verdict.gained.len(), verdict.unknown.len()),
@@ -35,20 +26,36 @@ fn compare(producer: &str, recording: &str, same: usize, unknown: usize) {
 }
 
 #[test]
-fn node_18_with_builtins_inside_its_own_library() {
-    compare("node18-b12", "g", 676, 0);
+fn each_sample_is_named_as_by_stock_perf() {
+    for (producer, recording, same, unknown) in [
+        // It has builtins inside its own library.
+        ("node18-b12", "g", 676, 0),
+        // It reuses addresses much.
+        ("jsc-b12", "g", 303, 0),
+        ("jsc-b12", "n", 225, 0),
+        // Its blocks of stubs have no bytes.
+        ("dotnet10-u2404", "g", 121, 0),
+        // Its loads have no vma.
+        ("lli14-b12", "g", 1801, 0),
+        ("lli14-b12", "n", 1943, 0),
+        // Its dump lay in `/tmp`. What stays unknown is code of PCRE's own JIT, which announces nothing.
+        ("php82-jitdebug32", "g", 161, 4),
+        ("php82-jitdebug32", "n", 268, 1),
+        // It loads code over old addresses.
+        ("wasmtime-jitdump", "g", 459, 0),
+        ("wasmtime-jitdump", "n", 655, 0),
+    ] {
+        compare(producer, recording, same, unknown);
+    }
 }
 
 /// Stock perf is 64 bytes off, as V8's debug addresses are. (Read by perf 6.12, since 6.1 ends when a library is
 /// missing whose lines it wants.)
 #[test]
 fn node_18_has_the_source_lines_of_its_dump() {
-    if !have(&[Privilege::NewerPerf]) {
-        return;
-    }
+    needs!(NewerPerf);
     let corpus = Corpus::unpack("node18-b12");
-    let output = corpus.scratch().join("out.data");
-    inject(&corpus.file("g.data"), &output, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    let output = corpus.inject("g");
     let oracle = LineOracle::read(&corpus.file("jit-27483.dump"));
     let mut checked = 0;
     for sample in Perf::newer().samples_with_lines(&output) {
@@ -63,17 +70,9 @@ fn node_18_has_the_source_lines_of_its_dump() {
     assert_eq!(checked, 291);
 }
 
+/// No warning is given for the records without bytes.
 #[test]
-fn javascriptcore_with_much_reused_addresses() {
-    compare("jsc-b12", "g", 303, 0);
-    compare("jsc-b12", "n", 225, 0);
-}
-
-/// And no warning is given for the records without bytes.
-#[test]
-fn dotnet_10_whose_blocks_of_stubs_have_no_bytes() {
-    compare("dotnet10-u2404", "g", 121, 0);
-
+fn blocks_of_stubs_of_dotnet_have_no_bytes() {
     let corpus = Corpus::unpack("dotnet10-u2404");
     let shown = run(jitscribe().arg("dump").arg(corpus.file("jit-5764.dump")));
     assert_eq!(shown.stdout.matches("stub ReportStubBlock<").count(), 11, "{}", shown.stdout);
@@ -117,25 +116,6 @@ fn a_dump_is_read_on_behind_a_block_that_is_longer_than_its_bytes() {
     }
 }
 
-#[test]
-fn lli_14_whose_loads_have_no_vma() {
-    compare("lli14-b12", "g", 1801, 0);
-    compare("lli14-b12", "n", 1943, 0);
-}
-
-/// What stays unknown is code of PCRE's own JIT, which announces nothing.
-#[test]
-fn php_82_with_a_dump_that_lay_in_tmp() {
-    compare("php82-jitdebug32", "g", 161, 4);
-    compare("php82-jitdebug32", "n", 268, 1);
-}
-
-#[test]
-fn wasmtime_which_loads_over_old_addresses() {
-    compare("wasmtime-jitdump", "g", 459, 0);
-    compare("wasmtime-jitdump", "n", 655, 0);
-}
-
 /// Later versions and bun name their dump `jit-TID-PID.dump`, in which stock perf finds nothing: 22 % of such a
 /// recording stays unresolved. The names in this recording are changed to that, at equal length.
 #[test]
@@ -154,7 +134,7 @@ fn javascriptcore_whose_dump_is_named_by_thread_and_process() {
     std::fs::rename(corpus.file("jit-31293.dump"), corpus.dir().join("jit-31293-31293.dump"))
         .expect("the dump under its other name");
 
-    let ours = ours(&corpus, "g");
+    let ours = corpus.samples("g");
     let verdict = Comparison::of(&oracle, &ours).expect_nothing_lost(Natives::ByObject);
     assert_eq!((verdict.same, verdict.unknown.len()), (303, 0));
 }

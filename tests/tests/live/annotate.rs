@@ -5,18 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{inject, jitscribe};
+use end_to_end::jitscribe::{self, jitscribe};
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::recordings::{DEMO, FRAME_POINTERS, Shared};
-use end_to_end::tool::{output, run, tool};
+use end_to_end::tool::{ended, run, tool};
 use serde_json::Value;
 
 /// What a verb prints with `--json` of a recording.
 fn json(words: &[&str]) -> Value {
     let mut command = jitscribe();
     command.args(words.first()).arg("--json").args(words.get(1..).unwrap_or_default());
-    serde_json::from_str(&run(&mut command).stdout).expect("JSON")
+    jitscribe::json(&mut command)
 }
 
 fn number(value: &Value) -> u64 {
@@ -176,8 +176,7 @@ fn expect_objdump(folder: &Path, code: &Value) {
 /// A recording of the corpus with images.
 fn injected_node() -> (Corpus, PathBuf) {
     let corpus = Corpus::unpack("node18-b12");
-    let data = corpus.scratch().join("ours.data");
-    inject(&corpus.file("g.data"), &data, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    let data = corpus.inject("g");
     (corpus, data)
 }
 
@@ -254,9 +253,8 @@ fn a_function_that_became_slower_is_found() {
 fn what_is_not_found_is_refused_with_what_there_is() {
     let (_corpus, data) = injected_node();
     let refused = |words: &[&str]| {
-        let output = output(jitscribe().args(words).arg("-i").arg(&data));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
+        let ended = ended(jitscribe().args(words).arg("-i").arg(&data));
+        (ended.code, ended.stdout, ended.stderr)
     };
     let (code, stdout, stderr) = refused(&["annotate", "no such function"]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""));

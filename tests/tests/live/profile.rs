@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::inject;
 use end_to_end::profiles::{Compared, read, stacks};
 use end_to_end::recordings::{DEMO, DEMO_COPIED, NODE};
 use end_to_end::truth::Truth;
@@ -105,24 +104,21 @@ fn stacks_of_live_recordings_are_perfs() {
 /// The programs and libraries of these recordings are not on this machine: the jitted code is named all the same.
 #[test]
 fn stacks_of_the_corpus_are_perfs() {
-    for (name, recording) in [
-        ("node18-b12", "g.data"),
-        ("php82-jitdebug32", "g.data"),
-        ("erl25-map", "g.data"),
-        ("java17-perfmap", "g.data"),
-        ("rakudo2022", "g.data"),
-        ("jsc-b12", "g.data"),
-        ("lli14-b12", "g.data"),
+    for name in [
+        "node18-b12",
+        "php82-jitdebug32",
+        "erl25-map",
+        "java17-perfmap",
+        "rakudo2022",
+        "jsc-b12",
+        "lli14-b12",
     ] {
         let corpus = Corpus::unpack(name);
-        let data = corpus.scratch().join("ours.data");
-        let folder = corpus.dir();
-        let folder = folder.to_str().expect("a UTF-8 path");
-        inject(&corpus.file(recording), &data, ["--aux-dir", folder]);
+        let data = corpus.inject("g");
         let recorded = read(&data);
         assert!(recorded.warnings.is_empty(), "{name}: {:?}", recorded.warnings);
         Compared::of(&data, &recorded.profile).expect_equal(50);
-        expect_in_lists(&corpus.scratch().join("ours.data.jit"), &recorded.profile, name);
+        expect_in_lists(&corpus.scratch().join("g.out.data.jit"), &recorded.profile, name);
     }
 }
 
