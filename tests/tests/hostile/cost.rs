@@ -5,12 +5,12 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use end_to_end::jitscribe::{inject, jitscribe};
 use end_to_end::perf::Perf;
 use end_to_end::synthetic::{Dump, Map, Recording, inlined_within_each_other};
-use end_to_end::tool::{output, run, tool};
+use end_to_end::tool::{Ended, ended, run, tool};
 use tempfile::TempDir;
 
 /// The process that everything is of.
@@ -322,19 +322,18 @@ fn children_of_one_process_are_shown_its_code() {
 }
 
 /// Runs a command that may have so many KiB of addresses.
-fn in_kib(kib: u64, command: &Command) -> Output {
+fn in_kib(kib: u64, command: &Command) -> Ended {
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -v {kib} && exec \"$@\""), "sh"]);
     limited.arg(command.get_program()).args(command.get_args());
-    output(&mut limited)
+    ended(&mut limited)
 }
 
 /// Succeeds within 1 GiB of address space, and returns its output.
 fn fits(command: &Command) -> String {
     let done = in_kib(1 << 20, command);
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success(), "{}: {told}", done.status);
-    told
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    done.stderr
 }
 
 /// Files that claim 32 GiB and have a page.
@@ -358,9 +357,8 @@ fn sparse_files_take_what_they_have() {
             let mut command = jitscribe();
             command.arg(verb).arg(file);
             let done = in_kib(1 << 20, &command);
-            let told = String::from_utf8_lossy(&done.stderr);
             // `check` finds what is wrong; neither is ended by the system.
-            assert!(done.status.code().is_some_and(|code| code < 2), "{}: {told}", done.status);
+            assert!(done.code.is_some_and(|code| code < 2), "{done:?}");
         }
     }
 }
@@ -400,7 +398,7 @@ fn callgrind_names_that_double() {
     let mut command = jitscribe();
     command.arg("callgrind").arg(&profile).arg("-o").arg(folder.path().join("out"));
     let done = in_kib(1 << 20, &command);
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(1), "{told}");
-    assert!(told.contains("line 48") && told.contains("256 KiB"), "{told}");
+    let said = done.stderr;
+    assert_eq!(done.code, Some(1), "{said}");
+    assert!(said.contains("line 48") && said.contains("256 KiB"), "{said}");
 }

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use end_to_end::jitscribe::jitscribe;
+use end_to_end::needs;
 use end_to_end::synthetic::{Dump, Recording, item};
 use end_to_end::tool::{crate_dir, output, run, tool};
 use jitscribe::{Code, Inlined, Line, Scribe};
 use serde_json::Value;
 use tempfile::TempDir;
-use test_privilege::{Privilege, have};
 
 const PID: u32 = 999_999_321;
 const SECOND: u64 = 1_000_000_000;
@@ -336,22 +336,9 @@ fn damaged_files_are_quoted_escaped() {
         read_in_every_way(&path);
     }
     for name in &names {
-        fs::write(
-            &map,
-            [
-                b"100000 40 ",
-                &name[..],
-                b"\nzz",
-                name,
-                b" 10 ",
-                name,
-                b"\n200000 ",
-                name,
-                b" a\n300000 ~ b",
-            ]
-            .concat(),
-        )
-        .expect("a file");
+        let first = [b"100000 40 ", &name[..], b"\nzz", name, b" 10 ", name];
+        let then = [b"\n200000 ", &name[..], b" a\n300000 ~ b"];
+        fs::write(&map, [first.concat(), then.concat()].concat()).expect("a file");
         read_in_every_way(&map);
         let hostile = dir.path().join("hostile.data");
         fs::write(&hostile, name).expect("a file");
@@ -396,14 +383,9 @@ fn folders_of_dumps() {
         // Of no process in the recording.
         let option = [b"--perf-map=77=", map.as_os_str().as_bytes()].concat();
         let out = at.join("out.data");
-        shown(
-            jitscribe()
-                .args(["inject", "-i"])
-                .arg(&data)
-                .arg("-o")
-                .arg(out)
-                .arg(OsStr::from_bytes(&option)),
-        );
+        let mut inject = jitscribe();
+        inject.args(["inject", "-i"]).arg(&data).arg("-o").arg(out).arg(OsStr::from_bytes(&option));
+        shown(&mut inject);
     }
 }
 
@@ -489,14 +471,8 @@ fn logs_of_valgrind_s() {
     for name in &names {
         let name: Vec<u8> = name.iter().copied().filter(|byte| !b" \n".contains(byte)).collect();
         let path = at("cachegrind.out.1");
-        let profile = [
-            b"desc: x\ncmd: ",
-            &name[..],
-            b"\nevents: ",
-            &name,
-            b"\nfl=???\nfn=???\n0 5\nsummary: 5\n",
-        ]
-        .concat();
+        let head = [b"desc: x\ncmd: ", &name[..], b"\nevents: ", &name].concat();
+        let profile = [&head, &b"\nfl=???\nfn=???\n0 5\nsummary: 5\n"[..]].concat();
         fs::write(&path, profile).expect("a file");
         shown(jitscribe().arg("cachegrind").arg(&path));
         shown(jitscribe().args(["cachegrind", "--json"]).arg(&path));
@@ -567,18 +543,14 @@ fn code_logs_of_running_processes() {
 /// The program of `workloads/hostile/names.c`.
 fn program(dir: &Path) -> PathBuf {
     let program = dir.join("names");
-    run(tool("cc")
-        .args(["-O1", "-o"])
-        .arg(&program)
-        .arg(crate_dir().join("workloads/hostile/names.c")));
+    let source = crate_dir().join("workloads/hostile/names.c");
+    run(tool("cc").args(["-O1", "-o"]).arg(&program).arg(source));
     program
 }
 
 #[test]
 fn the_summary_of_record_15() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let dir = folder();
     let program = program(dir.path());
     let mut record = jitscribe();
@@ -645,9 +617,7 @@ fn image_folders_of_strangers_18() {
 
     symlink(&elsewhere, at("out.jit")).expect("a link");
     // Only root makes links of another user's.
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     lchown(at("out.jit"), Some(65534), Some(65534)).expect("root");
     fs::create_dir(at("strange.jit")).expect("a folder");
     std::os::unix::fs::chown(at("strange.jit"), Some(65534), Some(65534)).expect("root");

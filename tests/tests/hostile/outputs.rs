@@ -7,7 +7,8 @@ use std::process::Command;
 
 use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::{output, run};
+use end_to_end::needs;
+use end_to_end::tool::{Ended, ended, output, path_behind, run};
 use tempfile::TempDir;
 use test_privilege::{Privilege, have};
 
@@ -18,11 +19,9 @@ fn said_by(tool: &str, shell: &str, arguments: impl FnOnce(&mut Command)) -> Str
     let script = format!("#!/bin/sh\n{shell} >> '{}'\nexit 1\n", told.display());
     fs::write(&program, script).expect("a program");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let paths = [programs.path().to_owned()].into_iter().chain(std::env::split_paths(&path));
     let mut command = jitscribe();
     arguments(&mut command);
-    command.env("PATH", std::env::join_paths(paths).expect("a search path"));
+    command.env("PATH", path_behind(programs.path()));
     let done = output(&mut command);
     fs::read_to_string(&told).unwrap_or_else(|error| panic!("{error}: {done:?}"))
 }
@@ -45,9 +44,7 @@ fn a_workspace_is_where_no_other_user_can_replace_it() {
         path.starts_with(folder.path().canonicalize().expect("a folder"))
     };
     assert!(inside(&recording_of_perf(&own.path().join("perf.data")), &own));
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let of_user = TempDir::with_prefix("jitscribe-user-").expect("a folder");
     chown(of_user.path(), Some(65534), Some(65534)).expect("root");
     let below = of_user.path().join("below");
@@ -59,9 +56,8 @@ fn a_workspace_is_where_no_other_user_can_replace_it() {
         assert!(!left, "{} is left", recording.display());
         let mut kept = jitscribe();
         kept.args(["record", "--keep-raw", "-o"]).arg(folder.join("perf.data"));
-        let done = output(kept.args(["--", "true"]));
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(!done.status.success() && said.contains("other users may replace"), "{said}");
+        let Ended { code, stderr: said, .. } = ended(kept.args(["--", "true"]));
+        assert!(code != Some(0) && said.contains("other users may replace"), "{said}");
     }
     assert!(!of_user.path().join("perf.data").exists());
 }
@@ -80,9 +76,7 @@ fn object_files_are_where_no_other_user_can_replace_them() {
     let own = TempDir::with_prefix("jitscribe-own-").expect("a folder");
     let folder = own.path().canonicalize().expect("a folder");
     assert_eq!(folder_of_objects(&own.path().join("out")), folder.join("out.jit"));
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let of_user = TempDir::with_prefix("jitscribe-user-").expect("a folder");
     chown(of_user.path(), Some(65534), Some(65534)).expect("root");
     let objects = folder_of_objects(&of_user.path().join("out"));
@@ -165,9 +159,8 @@ fn no_verb_writes_through_a_link() {
                 lchown(path, Some(65534), Some(65534)).expect("root");
             }
         }
-        let done = output(&mut verb(&inputs, words, "of-user/out", &[]));
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(!done.status.success() && said.contains("already exists"), "{words}: {said}");
+        let Ended { code, stderr: said, .. } = ended(&mut verb(&inputs, words, "of-user/out", &[]));
+        assert!(code != Some(0) && said.contains("already exists"), "{words}: {said}");
         assert!(folder.join("out").is_symlink(), "{words}");
         output(&mut verb(&inputs, words, "of-user/out", &["--force"]));
         assert_eq!(fs::read(&precious).expect("a file"), b"precious", "{words}");
@@ -178,19 +171,16 @@ fn no_verb_writes_through_a_link() {
 /// In the place of the folder is a link of another user to a folder of root: nothing is created there.
 #[test]
 fn no_verb_writes_into_a_folder_behind_a_link() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(OtherUsers);
     let inputs = inputs();
     let roots = inputs.dir().join("of-root");
     fs::create_dir(&roots).expect("a folder");
     symlink("of-root", inputs.dir().join("link")).expect("a link");
     lchown(inputs.dir().join("link"), Some(65534), Some(65534)).expect("root");
     for words in FOLDERS {
-        let done = output(&mut verb(&inputs, words, "link", &[]));
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let Ended { code, stderr: said, .. } = ended(&mut verb(&inputs, words, "link", &[]));
         // `record` finds no code in `true` before it comes to that.
-        assert!(!done.status.success(), "{words}: {said}");
+        assert_ne!(code, Some(0), "{words}: {said}");
         let made = fs::read_dir(&roots).expect("a folder").count();
         assert_eq!(made, 0, "{words}: {said}");
     }

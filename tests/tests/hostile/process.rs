@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe, shared_library};
+use end_to_end::needs;
+use end_to_end::running::Running;
 use end_to_end::tool::{run, tool};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use test_privilege::{Privilege, have};
@@ -84,39 +86,23 @@ fn as_nobody(program: &Path) -> Command {
     command
 }
 
-/// A running program and its output; it is killed when this is dropped.
+/// A running program, and its first line.
 struct Hostile {
-    child: Child,
-    lines: BufReader<std::process::ChildStdout>,
+    program: Running,
     first: String,
 }
 
 impl Hostile {
     fn start(mut command: Command) -> Self {
         command.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut this = Self { child, lines, first: String::new() };
-        this.first = this.line();
-        this
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        assert_ne!(self.lines.read_line(&mut line).expect("a line"), 0, "it ended");
-        line.trim_end().to_owned()
+        let mut program = Running::start(command.stdout(Stdio::piped()));
+        let first = program.line();
+        Self { program, first }
     }
 
     /// What it calls itself.
     fn pid(&self) -> &str {
         self.first.split(' ').next().unwrap_or_default()
-    }
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
     }
 }
 
@@ -191,9 +177,7 @@ fn record_for_a_second(scene: &Scene, processes: &[&str]) -> Output {
 #[test]
 fn a_replacement_of_a_log_is_not_written_to() {
     // For others than root, nothing is to be gained.
-    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
-        return;
-    }
+    needs!(OtherUsers, Perf);
     let secret = vec![b'.'; 4096];
     for what in ["file", "fifo", "folder", "device"] {
         let scene = Scene::new();
@@ -239,9 +223,7 @@ fn a_log_that_changes_during_a_request_does_no_harm() {
 #[test]
 fn a_file_that_the_process_may_only_read_is_not_written_to_where_its_log_was() {
     // For others than root, nothing is to be gained.
-    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
-        return;
-    }
+    needs!(OtherUsers, Perf);
     let scene = Scene::new();
     let target = scene.his("target");
     let hostile = scene.start("swap", &["remapped".as_ref(), target.as_ref()]);
@@ -320,9 +302,7 @@ fn codes_at_the_same_addresses_are_copied_once() {
 
 #[test]
 fn memory_of_an_unresponsive_file_system_causes_no_delay() {
-    if !have(&[Privilege::Fuse]) {
-        return;
-    }
+    needs!(Fuse);
     let scene = Scene::new();
     let mount = scene.path("m");
     fs::create_dir(&mount).expect("a folder");
@@ -417,7 +397,7 @@ fn alive(words: &[&str]) -> Vec<String> {
 fn a_forked_worker_without_announcements_has_the_code_from_the_fork() {
     let scene = Scene::new();
     let mut server = scene.start("prefork", &[]);
-    assert_eq!(server.line(), "ready");
+    assert_eq!(server.program.line(), "ready");
     let worker = server.first.split(' ').nth(1).expect("a worker").to_owned();
     let names = alive(&["-p", &worker]);
     assert_eq!(names.len(), 50, "{names:?}");
@@ -437,9 +417,7 @@ fn a_forked_worker_without_announcements_has_the_code_from_the_fork() {
     // The parent got no request.
     assert!(text(&look(&["ctl", "-p", server.pid(), "status"]).stdout).contains(": on\n"));
 
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let done = record(&scene, &worker);
     let said = text(&done.stderr);
     assert!(done.status.success() && said.contains("before0"), "{said}");

@@ -4,14 +4,14 @@
 use std::process::Command;
 
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::output;
+use end_to_end::tool::ended;
 
 #[test]
 fn a_short_storm() {
     let mut storm = Command::new(env!("CARGO_BIN_EXE_storm"));
-    let done = output(storm.arg(jitscribe().get_program()).arg("5"));
-    let table = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{table}\n{}", String::from_utf8_lossy(&done.stderr));
+    let done = ended(storm.arg(jitscribe().get_program()).arg("5"));
+    let table = done.stdout;
+    assert_eq!(done.code, Some(0), "{table}\n{}", done.stderr);
     // Every scene is in the table, be it as left out.
     for scene in [
         "kill -9",

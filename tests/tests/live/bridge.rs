@@ -1,21 +1,26 @@
 //! The library for `LD_PRELOAD`, in programs that write maps and dumps in every way there is.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use end_to_end::jitscribe::{jitscribe, preload};
-use end_to_end::tool::{crate_dir, output, run, tool};
+use end_to_end::needs;
+use end_to_end::running::Running;
+use end_to_end::tool::{crate_dir, ended, run, tool};
 use jitdump::{CodeEvent, Dump};
 use tempfile::TempDir;
-use test_privilege::{Privilege, have};
 
-/// Compiles a program of `workloads/bridge`.
-fn compiled(dir: &Path, source: &str, options: &[&str]) -> PathBuf {
+/// A program of `workloads/bridge`, compiled into a folder of its own.
+fn compiled(source: &str, options: &[&str]) -> (TempDir, PathBuf) {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled_into(dir.path(), source, options);
+    (dir, program)
+}
+
+fn compiled_into(dir: &Path, source: &str, options: &[&str]) -> PathBuf {
     let program = dir.join(source.split('.').next().expect("a name"));
-    let compiler = if source.ends_with(".cpp") { "c++" } else { "cc" };
-    let mut compile = tool(compiler);
+    let mut compile = tool(if source.ends_with(".cpp") { "c++" } else { "cc" });
     compile.args(["-O1", "-o"]).arg(&program).args(options);
     run(compile.arg(crate_dir().join("workloads/bridge").join(source)));
     program
@@ -23,7 +28,7 @@ fn compiled(dir: &Path, source: &str, options: &[&str]) -> PathBuf {
 
 /// A program that has written all it had to, and waits.
 struct Waiting {
-    child: Child,
+    program: Running,
     said: Vec<String>,
 }
 
@@ -37,19 +42,14 @@ impl Waiting {
         if bridged {
             command.env("LD_PRELOAD", preload());
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("a program");
-        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut said = Vec::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(out.read_line(&mut line).expect("a line"), 0, "it ended: {said:?}");
-            if line == "done\n" {
-                break;
-            }
-            said.push(line.trim_end().to_owned());
-        }
-        Self { child, said }
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Running::start(command);
+        let said = program.lines_until("done");
+        Self { program, said }
+    }
+
+    fn pid(&self) -> u32 {
+        self.program.pid()
     }
 
     /// The codes that it reports as alive: address, size and name.
@@ -59,8 +59,8 @@ impl Waiting {
 
     /// Lets it end, and gives its exit code.
     fn end(mut self) -> Option<i32> {
-        self.child.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
-        self.child.wait().expect("it ends").code()
+        self.program.write("\n");
+        self.program.code()
     }
 }
 
@@ -84,18 +84,17 @@ fn expect_announced_by(program: &Path, dir: &Path, way: &str) {
     let waiting = Waiting::start(program, dir, &[way], true);
     // What is written through a mapping is seen at two looks.
     let mut tries = 0;
-    while way == "mapping" && announced(waiting.child.id()) != waiting.codes() && tries < 50 {
+    while way == "mapping" && announced(waiting.pid()) != waiting.codes() && tries < 50 {
         std::thread::sleep(std::time::Duration::from_millis(100));
         tries += 1;
     }
-    assert_eq!(announced(waiting.child.id()), waiting.codes(), "{way}");
+    assert_eq!(announced(waiting.pid()), waiting.codes(), "{way}");
     assert_eq!(waiting.end(), Some(3), "{way}");
 }
 
 #[test]
 fn what_is_written_in_any_way_is_announced() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "writes.c", &["-Wall"]);
+    let (dir, program) = compiled("writes.c", &["-Wall"]);
     // A stream writes records in parts, which the bridge follows without reading the file. What else happens to the file must not mislead it.
     let parts =
         ["pieces", "lines", "written", "duplicated", "again", "truncated", "large", "whole"];
@@ -110,19 +109,11 @@ fn what_is_written_in_any_way_is_announced() {
 /// The functions that the compiler calls instead, to check at run time what is given to them.
 #[test]
 fn by_checked_functions() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let flags = ["-O2", "-D_FORTIFY_SOURCE=2", "-D_LARGEFILE64_SOURCE"];
-    let program = compiled(dir.path(), "writes.c", &flags);
+    let (dir, program) = compiled("writes.c", &flags);
     let symbols = run(tool("nm").arg("-D").arg(&program)).stdout;
-    for name in [
-        "open_2",
-        "open64_2",
-        "openat_2",
-        "openat64_2",
-        "dprintf_chk",
-        "vdprintf_chk",
-        "fprintf_chk",
-    ] {
+    let checked = "open_2 open64_2 openat_2 openat64_2 dprintf_chk vdprintf_chk fprintf_chk";
+    for name in checked.split(' ') {
         assert!(symbols.contains(&format!(" __{name}@")), "{name}: {symbols}");
     }
     for way in ["checked", "dprintf", "stream"] {
@@ -132,11 +123,10 @@ fn by_checked_functions() {
 
 #[test]
 fn by_a_stream_of_cpp() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "ofstream.cpp", &[]);
+    let (dir, program) = compiled("ofstream.cpp", &[]);
     let waiting = Waiting::start(&program, dir.path(), &[], true);
     assert_eq!(waiting.codes().len(), 3);
-    assert_eq!(announced(waiting.child.id()), waiting.codes());
+    assert_eq!(announced(waiting.pid()), waiting.codes());
     assert_eq!(waiting.end(), Some(3));
 }
 
@@ -147,12 +137,12 @@ fn by_an_object_that_asks_its_own_libraries_first() {
     for binding in ["-Wl,-z,now,-z,relro", "-Wl,-z,lazy"] {
         let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
         let object =
-            compiled(dir.path(), "deepbound.c", &["-DOBJECT", "-shared", "-fPIC", binding]);
+            compiled_into(dir.path(), "deepbound.c", &["-DOBJECT", "-shared", "-fPIC", binding]);
         std::fs::rename(object, dir.path().join("object.so")).expect("an object");
-        let program = compiled(dir.path(), "deepbound.c", &[]);
+        let program = compiled_into(dir.path(), "deepbound.c", &[]);
         let waiting = Waiting::start(&program, dir.path(), &["object.so"], true);
         assert_eq!(waiting.codes().len(), 3);
-        assert_eq!(announced(waiting.child.id()), waiting.codes(), "{binding}");
+        assert_eq!(announced(waiting.pid()), waiting.codes(), "{binding}");
         assert_eq!(waiting.end(), Some(3));
     }
 }
@@ -160,8 +150,7 @@ fn by_an_object_that_asks_its_own_libraries_first() {
 /// The bytes are those that were there when the line was written.
 #[test]
 fn lines_of_a_map_get_bytes() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "writes.c", &[]);
+    let (dir, program) = compiled("writes.c", &[]);
     let mut command = Command::new(&program);
     command.arg(dir.path()).arg("write");
     // Not where the program deletes what it takes for its own.
@@ -169,7 +158,7 @@ fn lines_of_a_map_get_bytes() {
     std::fs::create_dir(&log).expect("a folder");
     command.env("JITSCRIBE", "jitdump").env("JITSCRIBE_DIR", &log);
     let waiting = Waiting::start_with(&mut command, true);
-    let (pid, codes) = (waiting.child.id(), waiting.codes());
+    let (pid, codes) = (waiting.pid(), waiting.codes());
     assert_eq!(waiting.end(), Some(3));
     let written = std::fs::read(log.join(format!("jit-{pid}.dump"))).expect("a dump");
     let mut loads = 0;
@@ -189,21 +178,17 @@ fn lines_of_a_map_get_bytes() {
 /// It may run as another user by then: what is open stays so.
 #[test]
 fn in_a_program_that_drops_its_privileges() {
-    if !have(&[Privilege::OtherUsers]) {
-        return;
-    }
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "writes.c", &[]);
+    needs!(OtherUsers);
+    let (dir, program) = compiled("writes.c", &[]);
     let waiting = Waiting::start(&program, dir.path(), &["nobody"], true);
-    assert_eq!(announced(waiting.child.id()), waiting.codes());
+    assert_eq!(announced(waiting.pid()), waiting.codes());
     assert_eq!(waiting.end(), Some(3));
 }
 
 /// Threads that write, children in all ways, signals: everything is as without the library, and nothing is lost.
 #[test]
 fn in_a_program_with_many_forks_and_threads() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "churn.c", &["-pthread"]);
+    let (dir, program) = compiled("churn.c", &["-pthread"]);
     let same = |said: &[String]| -> Vec<String> {
         said.iter().filter(|line| !line.starts_with("child ")).cloned().collect()
     };
@@ -218,7 +203,7 @@ fn in_a_program_with_many_forks_and_threads() {
     let wrote = |pid: u32, who: &str| -> Codes {
         map(pid).lines().filter(|line| line.contains(who)).map(code).collect()
     };
-    let pid = with.child.id();
+    let pid = with.pid();
     let mut expected = wrote(pid, "thread");
     expected.extend(wrote(pid, "signal"));
     assert_eq!(expected.len(), 4 * 1500 + 20);
@@ -241,8 +226,7 @@ fn in_a_program_with_many_forks_and_threads() {
 #[test]
 fn a_child_has_exactly_the_codes_of_the_fork_and_its_own() {
     const OLD: u64 = 2000;
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "heirs.c", &["-Wall"]);
+    let (dir, program) = compiled("heirs.c", &["-Wall"]);
     for how in ["lives", "exits", "replaces", "forks", "idles"] {
         let waiting = Waiting::start(&program, dir.path(), &[how], true);
         let heir: u32 = waiting.said[0].parse().expect("a process");
@@ -285,8 +269,7 @@ fn a_child_has_exactly_the_codes_of_the_fork_and_its_own() {
 #[test]
 fn threads_are_cancelled_in_every_function() {
     for flags in [&["-pthread"][..], &["-pthread", "-fexceptions"]] {
-        let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-        let program = compiled(dir.path(), "cancelled.c", flags);
+        let (dir, program) = compiled("cancelled.c", flags);
         let folder = |name: &str| {
             let folder = dir.path().join(name);
             std::fs::create_dir(&folder).expect("a folder");
@@ -307,15 +290,13 @@ fn threads_are_cancelled_in_every_function() {
 /// Nothing can be loaded into it: it runs, and this is reported.
 #[test]
 fn a_static_program_is_reported() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "writes.c", &["-static"]);
+    let (dir, program) = compiled("writes.c", &["-static"]);
     let mut command = jitscribe();
     command.arg("run").arg("--").arg(&program).arg(dir.path()).arg("write");
     command.env("JITSCRIBE_PRELOAD", preload()).stdin(Stdio::null());
-    let done = output(&mut command);
-    assert_eq!(done.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("it is statically linked"), "{said}");
+    let done = ended(&mut command);
+    assert_eq!(done.code, Some(3));
+    assert!(done.stderr.contains("it is statically linked"), "{}", done.stderr);
 }
 
 /// musl's dynamic linker ends a program into which it should load the library, but finds none: the program runs, and this is
@@ -326,23 +307,22 @@ fn a_musl_program_runs_without_the_library() {
     let program = dir.path().join("musl");
     let source = crate_dir().join("workloads/bridge/ends.c");
     run(tool("musl-gcc").arg("-o").arg(&program).arg(source));
-    let refused = output(Command::new(&program).env("LD_PRELOAD", preload()));
-    assert_ne!(refused.status.code(), Some(3), "it can be loaded: then nothing need be done");
+    let refused = ended(Command::new(&program).env("LD_PRELOAD", preload()));
+    assert_ne!(refused.code, Some(3), "it can be loaded: then nothing need be done");
 
     let with_bridge = || {
         let mut command = jitscribe();
         command.env("JITSCRIBE_PRELOAD", preload()).args(["run", "--"]);
         command
     };
-    let done = output(with_bridge().arg(&program));
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(3), "{said}");
-    assert!(said.contains("it is linked with musl"), "{said}");
+    let done = ended(with_bridge().arg(&program));
+    assert_eq!(done.code, Some(3), "{}", done.stderr);
+    assert!(done.stderr.contains("it is linked with musl"), "{}", done.stderr);
 
     let script = r#""$0"; echo $?; while read -r line; do echo "$line"; done < /proc/self/maps"#;
-    let done = output(with_bridge().args(["sh", "-c", script]).arg(&program));
-    assert_eq!((done.status.code(), &*done.stderr), (Some(0), &b""[..]));
-    let said = String::from_utf8_lossy(&done.stdout);
+    let done = ended(with_bridge().args(["sh", "-c", script]).arg(&program));
+    assert_eq!((done.code, &*done.stderr), (Some(0), ""));
+    let said = done.stdout;
     assert_eq!(said.lines().next(), Some("3"));
     let library = preload().canonicalize().expect("the library");
     assert!(said.contains(&*library.to_string_lossy()), "{said}");
@@ -355,9 +335,9 @@ fn files_that_are_left_are_reported() {
     let mut all = jitscribe();
     all.args(["run", "--", "sh", "-c", "node -e 'process.exit(3)'"]);
     all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir.path());
-    let done = output(&mut all);
-    assert_eq!(done.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&done.stderr);
+    let done = ended(&mut all);
+    assert_eq!(done.code, Some(3));
+    let said = done.stderr;
     let left = said.lines().find_map(|line| line.strip_prefix("no longer needed: rm "));
     let mut left: Vec<_> = left.expect("files").split(' ').map(Path::new).collect();
     left.retain(|path| path.starts_with(dir.path()));
@@ -376,9 +356,9 @@ fn files_that_are_left_are_reported() {
 fn a_command_runs_as_without_the_bridge() {
     let mut run = jitscribe();
     run.args(["run", "--", "sh", "-c", "echo out; echo err >&2; kill -TERM $$"]);
-    let done = output(run.env("JITSCRIBE_PRELOAD", preload()));
-    assert_eq!(done.status.code(), Some(128 + 15));
-    assert_eq!((&*done.stdout, &*done.stderr), (&b"out\n"[..], &b"err\n"[..]));
+    let done = ended(run.env("JITSCRIBE_PRELOAD", preload()));
+    assert_eq!(done.code, Some(128 + 15));
+    assert_eq!((&*done.stdout, &*done.stderr), ("out\n", "err\n"));
 }
 
 /// However often the bridge is refused memory, once or from some time on: the program goes on, what is missing is counted, and
@@ -392,7 +372,7 @@ fn allocations_fail() {
     let refuse = refuse.to_str().expect("a path");
     // Named before what uses it.
     let options = ["-Wall", "-Wl,--no-as-needed", refuse];
-    let program = compiled(dir.path(), "refused.c", &options);
+    let program = compiled_into(dir.path(), "refused.c", &options);
     let libraries = format!("{refuse} {}", preload().display());
     // Says how many requests there were, and how many of them were refused.
     let survives = |settings: &str, from: u32, to: u32| {
@@ -404,13 +384,13 @@ fn allocations_fail() {
         let mut counted = counted.split(' ').filter_map(|word| word.parse::<u32>().ok());
         let counted = (counted.next().expect("a number"), counted.next().expect("a number"));
         let what = format!("JITSCRIBE={settings}, {from} to {to}: {counted:?}");
-        let (all, known) = (waiting.codes(), announced(waiting.child.id()));
+        let (all, known) = (waiting.codes(), announced(waiting.pid()));
         assert!(known.iter().all(|(place, name)| all.get(place) == Some(name)), "{what}");
         for name in ["first line", "first record", "last line", "last record"] {
             assert!(known.values().any(|known| known == name), "{what}: no {name}");
         }
         if known.len() < all.len() {
-            let seen = run(jitscribe().args(["dump", "-p", &waiting.child.id().to_string()]));
+            let seen = run(jitscribe().args(["dump", "-p", &waiting.pid().to_string()]));
             let missing = format!("{} codes are missing", all.len() - known.len());
             assert!(seen.stderr.contains(&missing), "{what}: {missing}: {}", seen.stderr);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use end_to_end::bridge::{folder_with, letters, run_with};
-use end_to_end::tool::{cache, run, tool};
+use end_to_end::tool::{argument, cache, run, tool};
 use tempfile::TempDir;
 
 /// Frames of a stack, each containing these words, from the innermost outward: others may be between them.
@@ -17,16 +17,18 @@ fn expect_stack(printed: &str, frames: &[&str]) {
     }
 }
 
+/// What gdb prints that runs a program by these commands.
+fn gdb(dir: &Path, options: &[&str], commands: &[&str], program: &[&str]) -> String {
+    let mut with = [&["gdb", "-batch"], options].concat();
+    with.extend(["-ex", "set breakpoint pending on", "-ex", "set width 0"]);
+    with.extend(commands.iter().flat_map(|command| ["-ex", command]));
+    run_with(dir, &with, program).stdout
+}
+
 /// Stops at a function's call that comes after so many, and prints the stack.
-fn stack_in_gdb(dir: &Path, function: &str, after: u32, command: &[&str]) -> String {
+fn stack_in_gdb(dir: &Path, function: &str, after: u32, program: &[&str]) -> String {
     let (stop, ignore) = (format!("break {function}"), format!("ignore 1 {after}"));
-    let mut with = vec!["gdb", "-batch"];
-    for command in
-        ["set breakpoint pending on", "set width 0", &stop, &ignore, "run", "backtrace", "kill"]
-    {
-        with.extend(["-ex", command]);
-    }
-    run_with(dir, &with, command).stdout
+    gdb(dir, &[], &[&stop, &ignore, "run", "backtrace", "kill"], program)
 }
 
 /// As [`stack_in_gdb`], but goes on, call after call, until the stack has these words in it: when a runtime has compiled what
@@ -40,12 +42,8 @@ while '{words}' not in gdb.execute('backtrace', to_string=True):
     );
     std::fs::write(dir.join("until.py"), until).expect("a file");
     let stop = format!("break {function}");
-    let mut with = vec!["gdb", "-batch"];
-    for command in ["set breakpoint pending on", "set width 0", &stop, "ignore 1 500", "run"] {
-        with.extend(["-ex", command]);
-    }
-    with.extend(["-x", "until.py", "-ex", "backtrace", "-ex", "kill"]);
-    run_with(dir, &with, command).stdout
+    let commands = [&stop, "ignore 1 500", "run", "source until.py", "backtrace", "kill"];
+    gdb(dir, &[], &commands, command)
 }
 
 /// A function of Raku stands between those of the interpreter and of the C library that it calls, in a stack that ends
@@ -54,26 +52,16 @@ while '{words}' not in gdb.execute('backtrace', to_string=True):
 fn rakudo_under_gdb() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let script = letters(dir.path(), 3_000);
-    let mut with = vec!["gdb", "-batch"];
-    for command in [
-        "set breakpoint pending on",
-        "set width 0",
-        "break '(-e:1)'",
-        "run",
-        "delete",
-        "break MVM_string_substring",
-        "continue",
-        "backtrace",
-    ] {
-        with.extend(["-ex", command]);
-    }
-    let printed = run_with(dir.path(), &with, &["rakudo-m", "-e", script]);
-    let frames: Vec<&str> = printed.stdout.lines().filter(|line| line.starts_with('#')).collect();
+    let first = ["break '(-e:1)'", "run", "delete"];
+    let then = ["break MVM_string_substring", "continue", "backtrace"];
+    let program = ["rakudo-m", "-e", script];
+    let printed = gdb(dir.path(), &[], &[first, then].concat(), &program);
+    let frames: Vec<&str> = printed.lines().filter(|line| line.starts_with('#')).collect();
     let of = |name: &str| frames.iter().position(|frame| frame.contains(name));
     // Whichever function of the script's, or of what it calls, takes a string apart.
     let raku = of("(-e:").or(of("(SETTING::")).or(of(".nqp:"));
     let stack = [of("MVM_string_substring"), raku, of("MVM_interp_run"), of("__libc_start")];
-    assert!(stack.iter().all(Option::is_some) && stack.is_sorted(), "{}", printed.stdout);
+    assert!(stack.iter().all(Option::is_some) && stack.is_sorted(), "{printed}");
 }
 
 /// The same in LLDB.
@@ -81,20 +69,10 @@ fn rakudo_under_gdb() {
 fn rakudo_under_lldb() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let script = letters(dir.path(), 3_000);
-    let with = [
-        &["lldb", "-b", "-o", "settings set target.process.stop-on-exec false"][..],
-        &[
-            "-o",
-            "breakpoint set -n MVM_string_substring -i 20000",
-            "-o",
-            "run",
-            "-o",
-            "bt",
-            "-o",
-            "kill",
-        ],
-    ];
-    let printed = run_with(dir.path(), &with.concat(), &["rakudo-m", "-e", script]).stdout;
+    let setting = "settings set target.process.stop-on-exec false";
+    let stop = "breakpoint set -n MVM_string_substring -i 20000";
+    let with = ["lldb", "-b", "-o", setting, "-o", stop, "-o", "run", "-o", "bt", "-o", "kill"];
+    let printed = run_with(dir.path(), &with, &["rakudo-m", "-e", script]).stdout;
     expect_stack(&printed, &["MVM_string_substring", "JIT(", "MVM_interp_run", "__libc_start"]);
 }
 
@@ -131,36 +109,30 @@ fn node_under_gdb() {
     expect_stack(&printed, &frames);
 }
 
-/// A debugger starts programs: it is given the shell, and stays with the process.
-#[test]
-fn a_script_under_gdb() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = dir.path().join("script");
-    std::fs::write(&script, "#!/bin/sh\nexec \"$@\"\n").expect("a file");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(&script, mode).expect("its mode");
-    std::fs::write(dir.path().join("umask.php"), PHP).expect("a file");
-    let command = [script.to_str().expect("UTF-8"), "php", "-dopcache.enable_cli=1"];
-    let options = ["-dopcache.jit=tracing", "-dopcache.jit_buffer_size=64M", "umask.php"];
-    let command = [&command[..], &options].concat();
-    let printed = stack_in_gdb(dir.path(), "umask", 2_500, &command);
-    expect_stack(&printed, &["umask ()", "TRACE-", "zend_execute ()"]);
-}
-
 const PHP: &str = "<?php
 function inner($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i & 7; umask(); return $s; }
 function outer($n) { return inner($n) + 1; }
 for ($i = 0; $i < 3000; $i++) outer(100);
 ";
 
-/// A trace has its callers in it, and is in the frame of PHP's interpreter.
+/// A trace has its callers in it, and is in the frame of PHP's interpreter. A debugger starts programs: of a script it is given
+/// the shell, and stays with the process.
 #[test]
 fn php_under_gdb() {
     let dir = folder_with("umask.php", PHP);
-    let printed = stack_in_gdb(dir.path(), "umask", 2_500, &["php", "umask.php"]);
-    let frames =
-        ["umask ()", "TRACE-", "zend_execute ()", "php_execute_script ()", "__libc_start_main"];
-    expect_stack(&printed, &frames);
+    let script = dir.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\nexec \"$@\"\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&script, mode).expect("its mode");
+    let options = "-dopcache.enable_cli=1 -dopcache.jit=tracing -dopcache.jit_buffer_size=64M";
+    let script = argument(script);
+    let options: Vec<&str> = options.split(' ').collect();
+    let by_script = [&[&script, "php"], &options[..], &["umask.php"]].concat();
+    for command in [&["php", "umask.php"][..], &by_script] {
+        let printed = stack_in_gdb(dir.path(), "umask", 2_500, command);
+        let frames = ["umask ()", "TRACE-", "zend_execute ()", "php_execute_script ()"];
+        expect_stack(&printed, &[&frames[..], &["__libc_start_main"]].concat());
+    }
 }
 
 /// CPython 3.13 of Debian 13, as a program that a debugger can start: one that finds its dynamic linker and libraries itself.
@@ -187,12 +159,9 @@ fn cpython_under_gdb() {
     let python = python(dir.path());
     // Python finds its modules by it, and gdb has another Python in it.
     let home = format!("set environment PYTHONHOME={}", cache().join("trixie/root/usr").display());
-    let mut with = vec!["gdb", "-batch", "-iex", &home];
-    for command in ["set width 0", "break umask", "run", "backtrace", "kill"] {
-        with.extend(["-ex", command]);
-    }
-    let command = [python.to_str().expect("UTF-8"), "deep.py"];
-    let printed = run_with(dir.path(), &with, &command).stdout;
+    let program = [python.to_str().expect("UTF-8"), "deep.py"];
+    let commands = ["break umask", "run", "backtrace", "kill"];
+    let printed = gdb(dir.path(), &["-iex", &home], &commands, &program);
     let functions: Vec<String> = (0..=400).rev().map(|n| format!("py::f{n}:")).collect();
     let mut frames = vec!["umask ()"];
     frames.extend(functions.iter().map(String::as_str));

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use end_to_end::bridge::letters;
 use end_to_end::jitscribe;
 use end_to_end::map_oracle::MapOracle;
 use end_to_end::profile::{Profile, callgrind};
@@ -76,16 +77,9 @@ fn cost_of_known(profile: &Profile) -> u64 {
 #[test]
 fn rakudo() {
     let both = Both::of(|dir| {
-        let mut words = String::new();
-        for number in 0..12_000_u64 {
-            _ = writeln!(words, "word{}abc{}", number * 7919 % 100_003, number % 13);
-        }
-        std::fs::write(dir.join("words"), words).expect("a file");
+        let script = letters(dir, 12_000);
         let mut command = tool("rakudo-m");
-        command.args([
-            "-e",
-            "my %idx; for \"words\".IO.lines { for .comb { %idx{$_}++ } }; say %idx.sort.tail(10);",
-        ]);
+        command.args(["-e", script]);
         // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.
         command.env("MVM_SPESH_BLOCKING", "1");
         command.env("MVM_JIT_PERF_MAP", "1").current_dir(dir);
@@ -120,11 +114,8 @@ fn php() {
             for ($i = 0; $i < 12; $i++) { echo fib(14) + sum(9000), \"\\n\"; }";
         std::fs::write(dir.join("spin.php"), script).expect("a file");
         let mut command = tool("php");
-        command.args([
-            "-dopcache.enable_cli=1",
-            "-dopcache.jit=tracing",
-            "-dopcache.jit_buffer_size=16M",
-        ]);
+        command.args(["-dopcache.enable_cli=1", "-dopcache.jit=tracing"]);
+        command.args(["-dopcache.jit_buffer_size=16M"]);
         command.args(["-dopcache.jit_debug=16", "-dopcache.file_update_protection=0", "spin.php"]);
         command.current_dir(dir);
         command

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 
 use end_to_end::engines::{DUCKDB, Engine, SPARK, is_of_runtime, reported_functions};
 use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe};
 use end_to_end::live::workload;
-use end_to_end::running::Running;
-use end_to_end::tool::{run, tool};
+use end_to_end::needs;
+use end_to_end::running::{Running, wait_for, wait_until};
+use end_to_end::tool::{ended, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::unshare;
 
 const TOP: &str = "
     SELECT f.name, SUM(s.sample_count) AS own_samples
@@ -87,9 +87,7 @@ fn record_both_ways(data: &Path, tables: &Path) {
 /// but for what sampling makes differ, which is less than five standard deviations and one percentage point.
 #[test]
 fn tables_of_windows_equal_a_recording() {
-    if !have(&[Privilege::Processes]) {
-        return;
-    }
+    needs!(Processes);
     let folder = TempDir::with_prefix("jitscribe-collect-").expect("a folder");
     let folder = folder.path();
     // Containers do not see `/tmp`, where the workspace may be.
@@ -100,20 +98,10 @@ fn tables_of_windows_equal_a_recording() {
     }
     run(tool("erlc").current_dir(place.path()).arg("steady.erl"));
     let node = ["node", "--perf-basic-prof", "steady.js"];
-    let php = [
-        "php",
-        "-d",
-        "opcache.enable_cli=1",
-        "-d",
-        "opcache.jit=function",
-        "-d",
-        "opcache.jit_buffer_size=16M",
-        "-d",
-        "opcache.jit_debug=0x10",
-        "-d",
-        "opcache.file_update_protection=0",
-        "steady.php",
-    ];
+    let settings = "opcache.enable_cli=1 opcache.jit=function opcache.jit_buffer_size=16M \
+                    opcache.jit_debug=0x10 opcache.file_update_protection=0";
+    let settings = settings.split(' ').flat_map(|setting| ["-d", setting]);
+    let php: Vec<&str> = ["php"].into_iter().chain(settings).chain(["steady.php"]).collect();
     let erl = ["erl", "+S", "1", "+JPperf", "map", "-noshell", "-s", "steady", "main"];
     let programs = [&node[..], &php, &erl].into_iter().cycle().take(20).enumerate();
     let mut running: Vec<Running> =
@@ -197,16 +185,8 @@ fn an_interrupt_ends_the_last_window_early() {
     let node =
         Running::start(tool("node").arg("--perf-basic-prof").arg(script).current_dir(folder));
     let mut collect = interruptible_jitscribe();
-    collect.args([
-        "collect",
-        "-F",
-        "999",
-        "--interval",
-        "3600",
-        "-p",
-        &node.pid().to_string(),
-        "--",
-    ]);
+    collect.args(["collect", "-F", "999", "--interval", "3600", "-p", &node.pid().to_string()]);
+    collect.args(["--"]);
     collect.arg(jitscribe().get_program()).args(["export", "--folded", "-i", "{}", "-o", "folded"]);
     collect.current_dir(folder).env("TMPDIR", folder);
     let collect = Running::start(collect.stderr(Stdio::piped()));
@@ -216,14 +196,11 @@ fn an_interrupt_ends_the_last_window_early() {
         let data = workspace.join("perf.data").metadata().ok()?;
         (data.len() > 1000).then_some(())
     };
-    while is_recording().is_none() {
-        sleep(Duration::from_millis(50));
-    }
+    wait_for(|| "it records nothing".into(), is_recording);
     // It has samples soon, however busy the machine is.
     let begun = processor_time(node.pid());
-    while processor_time(node.pid()) < begun + Duration::from_secs(1) {
-        sleep(Duration::from_millis(50));
-    }
+    let is_enough = || processor_time(node.pid()) >= begun + Duration::from_secs(1);
+    wait_until(|| "node has no processor".into(), is_enough);
     collect.interrupt();
     let said = collect.finish().stderr;
     assert!(said.contains("1 window was recorded"), "{said}");
@@ -240,18 +217,10 @@ fn a_command_that_fails_is_reported() {
     let node = Running::start(tool("node").arg(workload("steady/steady.js")));
     let collect = |count: &str, words: &[&str]| -> (Option<i32>, String) {
         let mut collect: Command = jitscribe();
-        collect.args([
-            "collect",
-            "--interval",
-            "0.5",
-            "-n",
-            count,
-            "-p",
-            &node.pid().to_string(),
-            "--",
-        ]);
-        let output = collect.args(words).output().expect("run");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        collect.args(["collect", "--interval", "0.5", "-n", count, "-p", &node.pid().to_string()]);
+        collect.args(["--"]);
+        let ended = ended(collect.args(words));
+        (ended.code, ended.stderr)
     };
     let (code, said) = collect("2", &["test", "-d", "{}"]);
     assert_eq!(code, Some(1), "{said}");

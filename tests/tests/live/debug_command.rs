@@ -4,14 +4,14 @@
 //! stop.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use end_to_end::debugger::crowd_frames;
-use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::{cache, output, tool};
+use end_to_end::jitscribe::{jitscribe, json};
+use end_to_end::running::Running;
+use end_to_end::tool::{ended, installed, path_behind, run, tool};
 
 const CROWD: &str = env!("CARGO_BIN_EXE_crowd");
 
@@ -37,16 +37,12 @@ def alive():
 
 /// gdb 13 of Debian 12, and gdb 16 of Debian 13.
 fn debuggers() -> [PathBuf; 2] {
-    let newer = cache().join("trixie/run/gdb");
-    assert!(newer.is_file(), "gdb 16 is not installed: run scripts/setup.sh test");
-    ["gdb".into(), newer]
+    ["gdb".into(), installed("trixie/run/gdb")]
 }
 
 /// lldb 19 of Debian 13.
 fn newer_lldb() -> PathBuf {
-    let lldb = cache().join("trixie/run/lldb");
-    assert!(lldb.is_file(), "lldb 19 is not installed: run scripts/setup.sh test");
-    lldb
+    installed("trixie/run/lldb")
 }
 
 /// A session in a folder of its own.
@@ -99,10 +95,7 @@ impl Session {
 
     /// Runs it to its end, and checks that it left no files.
     fn run(&self, command: &mut Command) -> Said {
-        let output = output(command);
-        let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}\n{}\n{errors}", said.0);
+        let said = Said(run(command).stdout);
         let left: Vec<_> = fs::read_dir(self.path("tmp")).expect("a folder").collect();
         assert!(left.is_empty(), "left behind: {left:?}");
         said
@@ -244,38 +237,13 @@ gdb.execute("kill")
     assert!(!said.parts("info")[0].contains("calls gdb"), "{}", said.0);
 }
 
-/// A program that waits for its input to end before its last stop.
-struct Waiting {
-    child: std::process::Child,
-    out: BufReader<std::process::ChildStdout>,
-}
-
-impl Waiting {
-    fn start(setting: &str, words: &[&str]) -> Self {
-        let mut child = Command::new(CROWD)
-            .args(words)
-            .arg("--wait")
-            .env("JITSCRIBE", setting)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut line = String::new();
-        while line != "ready\n" {
-            line.clear();
-            assert!(out.read_line(&mut line).expect("a line") > 0, "it ended");
-        }
-        Self { child, out }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts the program, which waits for its input to end before its last stop.
+fn start_waiting(setting: &str, words: &[&str]) -> Running {
+    let mut command = Command::new(CROWD);
+    command.args(words).arg("--wait").env("JITSCRIBE", setting);
+    let mut program = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    program.wait_for_line("ready");
+    program
 }
 
 #[test]
@@ -295,25 +263,22 @@ gdb.execute("detach")
 "#;
     for debugger in debuggers() {
         let session = Session::unprepared(&debugger);
-        let mut program = Waiting::start("gdb=off", &["100000", "--seed", "6"]);
+        let mut program = start_waiting("gdb=off", &["100000", "--seed", "6"]);
         let mark = session.path("mark");
         let script = script.replace("MARK", &format!("{mark:?}"));
         let mut command = session.command(&script);
-        command.arg("-p").arg(program.child.id().to_string());
+        command.arg("-p").arg(program.pid().to_string());
         let said = std::thread::scope(|scope| {
-            let debugged = scope.spawn(|| output(&mut command));
+            let debugged = scope.spawn(|| run(&mut command));
             while !mark.exists() && !debugged.is_finished() {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            drop(program.child.stdin.take());
-            let output = debugged.join().expect("no panic");
-            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{errors}");
-            Said(String::from_utf8_lossy(&output.stdout).into_owned() + &errors)
+            program.close_input();
+            let printed = debugged.join().expect("no panic");
+            Said(printed.stdout + &printed.stderr)
         });
-        let mut truth = String::new();
-        program.out.read_line(&mut truth).expect("the truth");
-        assert_eq!(said.stacks(), [truth.trim().trim_start_matches("truth: ")], "{}", said.0);
+        let truth = program.line();
+        assert_eq!(said.stacks(), [truth.trim_start_matches("truth: ")], "{}", said.0);
         assert!(
             said.parts("name")[0].starts_with("Line 777771 of \"/src/crowd.lang\""),
             "{}",
@@ -340,8 +305,8 @@ fn a_core_file_shows_all_code() {
         .arg(format!("generate-core-file {}", core.display()))
         .args(["-ex", "kill", CROWD]);
     session.set_up(&mut make);
-    let made = output(&mut make);
-    assert!(core.is_file(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made = ended(&mut make);
+    assert!(core.is_file(), "{}", made.stderr);
 
     for debugger in debuggers() {
         let reader = Session::unprepared(&debugger);
@@ -351,20 +316,10 @@ fn a_core_file_shows_all_code() {
     }
     let mut lldb = jitscribe();
     lldb.args(["debug", "--lldb", "--debugger"]).arg(newer_lldb());
-    lldb.args([
-        "--arg",
-        "--no-lldbinit",
-        "--arg",
-        "--batch",
-        "--arg",
-        "-o",
-        "--arg",
-        "bt",
-        "--core",
-    ]);
+    lldb.args(["--arg", "--no-lldbinit", "--arg", "--batch", "--arg", "-o", "--arg", "bt"]);
+    lldb.args(["--core"]);
     session.set_up(&mut lldb);
-    let said = output(lldb.arg(&core).arg(CROWD));
-    let said = String::from_utf8_lossy(&said.stdout);
+    let said = ended(lldb.arg(&core).arg(CROWD)).stdout;
     assert_eq!([crowd_frames(&said).join(" ")], session.truth()[..], "{said}");
 }
 
@@ -386,22 +341,18 @@ fn a_hook_of_the_user_still_runs() {
 #[test]
 fn the_printed_script_does_the_same_for_any_gdb() {
     let folder = tempfile::tempdir().expect("a folder");
-    let printed = output(jitscribe().args(["debug", "--print-script"]));
+    let printed = run(jitscribe().args(["debug", "--print-script"]));
     let script = folder.path().join("jitscribe.py");
     fs::write(&script, printed.stdout).expect("a file");
     // It runs the command that is on the PATH.
     let command = PathBuf::from(jitscribe().get_program());
-    let bin = command.parent().expect("a folder").as_os_str().to_owned();
-    let mut path = bin;
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let path = path_behind(command.parent().expect("a folder"));
     let session = Session::unprepared(Path::new("gdb"));
     let mut gdb = tool("gdb");
     gdb.args(["-q", "-nx", "-batch", "-ex"]).arg(format!("source {}", script.display()));
     gdb.args(["-ex", "break stop_here", "-ex", "run", "-ex", "backtrace", "--args", CROWD, "20"]);
     session.set_up(&mut gdb);
-    let said = output(gdb.env("PATH", path));
-    let text = String::from_utf8_lossy(&said.stdout);
+    let text = ended(gdb.env("PATH", path)).stdout;
     assert!(text.contains("in many_19 () at /src/crowd.lang:193"), "{text}");
 }
 
@@ -429,10 +380,9 @@ gdb.execute("kill")
         let mut command = session.command(script);
         // node writes its dump where it runs.
         command.current_dir(session.folder.path());
-        let output = output(command.args(["--", "node"]).arg(&file));
-        let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(said.stacks().len(), 1, "{}\n{errors}", said.0);
+        let ended = ended(command.args(["--", "node"]).arg(&file));
+        let said = Said(ended.stdout);
+        assert_eq!(said.stacks().len(), 1, "{}\n{}", said.0, ended.stderr);
         let stack = said.parts("stack")[0];
         // What is called by what, the innermost first.
         let mut rest = stack;
@@ -476,9 +426,8 @@ fn lldb_shows_stacks_of_a_program_that_was_not_prepared() {
         command.args(["--arg", "-o", "--arg"]).arg(line);
     }
     session.set_up(&mut command);
-    let output = output(command.args(["--no-env", "--", CROWD, "200", "--seed", "9"]));
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let ended = ended(command.args(["--no-env", "--", CROWD, "200", "--seed", "9"]));
+    let (said, errors) = (ended.stdout, ended.stderr);
     // The command `bt` prints the stack, and others print places.
     let stack = said.split("(lldb) ").find(|part| part.starts_with("bt\n")).unwrap_or_default();
     assert_eq!([crowd_frames(stack).join(" ")], session.truth()[..], "{said}\n{errors}");
@@ -495,15 +444,15 @@ fn a_gdb_without_python_is_started_without_the_script() {
     fs::set_permissions(&gdb, executable).expect("permissions");
     let mut command = jitscribe();
     command.args(["debug", "--no-env", "--debugger"]).arg(&gdb).args(["--", "/bin/true"]);
-    let output = output(command.env_remove("JITSCRIBE"));
+    let ended = ended(&mut command);
     // The reader is loaded where it was built.
-    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = &ended.stdout;
     let of_the_program = words.strip_prefix("gdb,gdb-synchronous:").and_then(|words| {
         let reader = words.strip_prefix("-iex jit-reader-load ");
         reader.map_or(Some(words), |reader| reader.split_once(' ').map(|(_, rest)| rest))
     });
     assert_eq!(of_the_program, Some("--args /bin/true\n"), "{words}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("has no Python"));
+    assert!(ended.stderr.contains("has no Python"));
 }
 
 #[test]
@@ -512,16 +461,15 @@ fn a_process_that_is_left_registers_as_before() {
         "gdb.execute('break many_1')\nshow('info', 'jitscribe info')\ngdb.execute('detach')\n";
     for (setting, expected) in [("gdb=off", false), ("gdb", true)] {
         let session = Session::unprepared(Path::new("gdb"));
-        let program = Waiting::start(setting, &["100"]);
-        let pid = program.child.id().to_string();
+        let program = start_waiting(setting, &["100"]);
+        let pid = program.pid().to_string();
         let said = session.run(session.command(script).args(["-p", &pid]));
         assert!(
             said.parts("info")[0].contains("calls gdb for code with breakpoints"),
             "{}",
             said.0
         );
-        let status = output(jitscribe().args(["ctl", "-p", &pid, "--json", "status"]));
-        let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+        let status = json(jitscribe().args(["ctl", "-p", &pid, "--json", "status"]));
         let log = status.get("logs").map_or(&status, |logs| &logs[0]);
         assert_eq!(log["gdb"], expected, "{setting}: {status}");
     }

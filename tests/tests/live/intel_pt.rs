@@ -84,17 +84,13 @@ fn traced(folder: &Path) -> (PathBuf, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let program = folder.join("intel_pt");
-    run(tool("cc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-o"])
-        .arg(&program)
-        .arg("-I")
-        .arg(root.join("crates/bindings/jitscribe-codes/include"))
-        .arg(root.join("tests/workloads/intel_pt.c"))
-        .arg("-L")
-        .arg(&libraries)
-        .args(["-ljitscribe_codes", "-lipt"])
-        // Its soname is that of an installed library.
-        .arg(format!("-Wl,-rpath,{}", folder.display())));
+    let mut cc = tool("cc");
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-o"]);
+    cc.arg(&program).arg("-I").arg(root.join("crates/bindings/jitscribe-codes/include"));
+    cc.arg(root.join("tests/workloads/intel_pt.c")).arg("-L").arg(&libraries);
+    // Its soname is that of an installed library.
+    cc.args(["-ljitscribe_codes", "-lipt"]).arg(format!("-Wl,-rpath,{}", folder.display()));
+    run(&mut cc);
     let library = libraries.join("libjitscribe_codes.so");
     std::os::unix::fs::symlink(library, folder.join("libjitscribe_codes.so.0")).unwrap();
     let path = folder.join("trace");
@@ -214,14 +210,9 @@ fn perf_decodes_an_injected_recording() {
     std::fs::write(&recorded, made::recording(&std::fs::read(trace).unwrap())).unwrap();
     let dump = dump(folder.path(), "jit-4711.dump", FLAG_ARCH_TIMESTAMP, |counts| counts);
     let injected = folder.path().join("out.data");
-    run(jitscribe()
-        .args(["inject", "-i"])
-        .arg(&recorded)
-        .arg("-o")
-        .arg(&injected)
-        .arg("--jitdump")
-        .arg(&dump));
-
+    let mut inject = jitscribe();
+    inject.args(["inject", "-i"]).arg(&recorded).arg("-o").arg(&injected);
+    run(inject.arg("--jitdump").arg(&dump));
     let instructions = |recording: &Path| {
         let output = run(tool("perf")
             .args(["script", "--itrace=i0ns", "-F", "ip,sym,insn", "-i"])

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use end_to_end::jitscribe::jitscribe;
+use end_to_end::jitscribe::{jitscribe, json};
 use end_to_end::live::Recorder;
 use end_to_end::tool::{run, tool};
 
@@ -27,8 +27,7 @@ impl Map {
         let mut inject = jitscribe();
         inject.args(["inject", "--json", "--allow-empty", "--force"]).args(options);
         inject.args(["-i", "perf.data", "-o", "out.data"]).current_dir(folder);
-        let report: serde_json::Value =
-            serde_json::from_str(&run(&mut inject).stdout).expect("a report");
+        let report = json(&mut inject);
         let path = self.0.to_str().expect("a UTF-8 path");
         let sources = report["sources"].as_array().expect("sources");
         let count = sources.iter().filter(|source| source["path"] == path).count();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::{Recorder, Recording, workload};
 use end_to_end::perf::Perf;
-use end_to_end::tool::{cache, run, tool};
+use end_to_end::tool::{cache, ended, path_behind, run, tool};
 use serde_json::Value;
 
 /// A recording of a program that is stripped afterwards.
@@ -75,13 +75,12 @@ fn annotated(recording: &Recording, variables: &[(&str, &Path)]) -> Option<Value
     command.args(["annotate", "spin", "--json", "-i"]).arg(recording.data());
     command.env("HOME", recording.dir().join("home")).env_remove("DEBUGINFOD_URLS");
     command.envs(variables.iter().copied());
-    let printed = command.output().expect("jitscribe");
-    let stderr = String::from_utf8_lossy(&printed.stderr).into_owned();
-    if !printed.status.success() {
-        assert!(stderr.contains("spin"), "{stderr}");
+    let printed = ended(&mut command);
+    if printed.code != Some(0) {
+        assert!(printed.stderr.contains("spin"), "{}", printed.stderr);
         return None;
     }
-    let shown: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+    let shown: Value = serde_json::from_str(&printed.stdout).expect("JSON");
     (shown["function"]["name"] == "spin").then_some(shown)
 }
 
@@ -155,9 +154,7 @@ fn serve(path: String, content: Vec<u8>) -> u16 {
 fn from_a_server(stripped: &Stripped) {
     let programs = cache().join("debuginfod/usr/bin");
     tool(programs.join("debuginfod-find"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)));
-    let path = PathBuf::from(path.expect("folders without colons"));
+    let path = PathBuf::from(path_behind(&programs));
     let content = fs::read(&stripped.debug).expect("the debug file");
     let port = serve(format!("/buildid/{}/debuginfo", stripped.build_id), content);
     let other = serve("/buildid/00/debuginfo".into(), Vec::new());

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use end_to_end::jitscribe::{demo_jit, fleet, java_agent, jitscribe, preload};
+use end_to_end::needs;
 use end_to_end::running::Running;
 use end_to_end::tool::{ToolOutput, crate_dir, run, tool};
 use tempfile::TempDir;
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::unshare;
 
 /// What is done with a command.
 enum Test {
@@ -238,9 +239,7 @@ impl Reader {
 
 #[test]
 fn commands_work_as_written() {
-    if !have(&[Privilege::Perf]) {
-        return;
-    }
+    needs!(Perf);
     let reader = Reader::new();
     let mut node = tool("node");
     node.args(["--perf-basic-prof", "app.js", "300"]).current_dir(reader.checkout());
@@ -263,9 +262,7 @@ fn commands_work_as_written() {
 
 #[test]
 fn fleet_commands_work() {
-    if !have(&[Privilege::Perf, Privilege::Mounts, Privilege::OtherUsers]) {
-        return;
-    }
+    needs!(Perf, Mounts, OtherUsers);
     let reader = Reader::new();
     reader.runs("cargo install --locked --path crates/tools/jitscribe-cli");
     // Folders of its own in place of the machine's; Ctrl-C after some seconds.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{interruptible_jitscribe, java_agent, jitscribe};
-use end_to_end::running::{Running, Signal, send};
+use end_to_end::running::{Running, Signal, send, wait_until};
 use end_to_end::tool::tool;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -95,9 +95,7 @@ fn an_interrupt_ends_the_last_window() {
             data.any(|data| data.metadata().is_ok_and(|data| data.len() > 1000))
         })
     };
-    while !recording() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until(|| "it records nothing".into(), recording);
     top.interrupt();
     let printed = top.finish();
     let window: Value =
