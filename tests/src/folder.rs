@@ -7,7 +7,7 @@ use test_once::once;
 
 /// Samples of a shared recording. One with fewer is made again by the next test that takes it, or by the second try of the same
 /// test.
-pub(crate) const ENOUGH: usize = 200;
+pub(crate) const ENOUGH: usize = 100;
 
 /// Where a recording lies.
 #[derive(Debug)]
