@@ -21,7 +21,6 @@ pub mod live;
 pub mod map_oracle;
 pub mod perf;
 pub mod pprof;
-pub mod privilege;
 pub mod profile;
 pub mod profiles;
 pub mod receiver;

@@ -6,9 +6,9 @@ use end_to_end::compare::{Comparison, Natives};
 use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::line_oracle::LineOracle;
-use end_to_end::needs;
 use end_to_end::perf::Perf;
 use end_to_end::tool::run;
+use test_privilege::needs;
 
 /// Compares with the oracle. `same` and `unknown` are what stock perf resolved in jitted code and what lies in
 /// anonymous memory that no dump knows. The recording `n` has no call chains.

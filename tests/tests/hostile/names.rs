@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::needs;
 use end_to_end::synthetic::{Dump, Recording, item};
 use end_to_end::tool::{crate_dir, output, run, tool};
 use jitscribe::{Code, Inlined, Line, Scribe};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_privilege::needs;
 
 const PID: u32 = 999_999_321;
 const SECOND: u64 = 1_000_000_000;

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::needs;
 use end_to_end::tool::{Ended, ended, output, path_behind, run};
 use tempfile::TempDir;
+use test_privilege::needs;
 use test_privilege::{Privilege, have};
 
 /// What a shell command prints that takes the place of a tool, in a run of `jitscribe`.

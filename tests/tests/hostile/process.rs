@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe, shared_library};
-use end_to_end::needs;
 use end_to_end::running::Running;
 use end_to_end::tool::{run, tool};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
+use test_privilege::needs;
 use test_privilege::{Privilege, have};
 
 /// An ordinary user.

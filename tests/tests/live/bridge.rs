@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use end_to_end::jitscribe::{jitscribe, preload};
-use end_to_end::needs;
 use end_to_end::running::Running;
 use end_to_end::tool::{crate_dir, ended, run, tool};
 use jitdump::{CodeEvent, Dump};
 use tempfile::TempDir;
+use test_privilege::needs;
 
 /// A program of `workloads/bridge`, compiled into a folder of its own.
 fn compiled(source: &str, options: &[&str]) -> (TempDir, PathBuf) {

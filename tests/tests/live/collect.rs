@@ -9,11 +9,11 @@ use std::time::Duration;
 use end_to_end::engines::{DUCKDB, Engine, SPARK, is_of_runtime, reported_functions};
 use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe};
 use end_to_end::live::workload;
-use end_to_end::needs;
 use end_to_end::running::{Running, wait_for, wait_until};
 use end_to_end::tool::{ended, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_privilege::needs;
 use test_privilege::unshare;
 
 const TOP: &str = "

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{interruptible_jitscribe, java_agent, jitscribe};
 use end_to_end::live::workload;
-use end_to_end::needs;
 use end_to_end::perf::Perf;
 use end_to_end::running::{Running, wait_until};
 use end_to_end::tool::tool;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use test_privilege::needs;
 
 /// An ordinary user.
 const NOBODY: u32 = 65534;

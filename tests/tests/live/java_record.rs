@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{demo_jit, java_agent, jitscribe};
-use end_to_end::needs;
 use end_to_end::on_each_jdk;
 use end_to_end::perf::Perf;
 use end_to_end::record::Record;
@@ -17,6 +16,7 @@ use end_to_end::running::{PATIENCE, Running, wait_until};
 use end_to_end::sample::Sample;
 use end_to_end::tool::{output, run, tool};
 use tempfile::TempDir;
+use test_privilege::needs;
 
 on_each_jdk! {
     record_attaches_names_all_and_lets_go,

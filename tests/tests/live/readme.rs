@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use end_to_end::jitscribe::{demo_jit, fleet, java_agent, jitscribe, preload};
-use end_to_end::needs;
 use end_to_end::running::Running;
 use end_to_end::tool::{ToolOutput, crate_dir, run, tool};
 use tempfile::TempDir;
+use test_privilege::needs;
 use test_privilege::unshare;
 
 /// What is done with a command.

@@ -7,13 +7,13 @@ use end_to_end::chains::Chain;
 use end_to_end::demo::{demo, demo_with_phases, record_demo};
 use end_to_end::jitscribe::{inject, interruptible_jitscribe, jitscribe};
 use end_to_end::live::Recorder;
-use end_to_end::needs;
 use end_to_end::perf::Perf;
 use end_to_end::recordings::{DEMO, DEMO_COPIED, FRAME_POINTERS};
 use end_to_end::running::{Running, wait_until};
 use end_to_end::sample::Sample;
 use end_to_end::tool::{ToolOutput, ended, run, tool};
 use end_to_end::truth::Truth;
+use test_privilege::needs;
 use test_privilege::{Privilege, have};
 
 #[test]

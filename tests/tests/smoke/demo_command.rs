@@ -1,13 +1,13 @@
 //! `jitscribe demo` with the real perf.
 
 use end_to_end::jitscribe::{demo_jit, jitscribe};
-use end_to_end::needs;
 use end_to_end::record::Record;
 use end_to_end::tool::{argument, ended, path_behind, run, tool};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
+use test_privilege::needs;
 
 /// `jitscribe demo -o demo` in a folder that is also its home.
 fn demo(folder: &TempDir) -> Command {

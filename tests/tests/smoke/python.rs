@@ -1,10 +1,10 @@
 //! Debian's Python, which announces nothing by itself: a program of it announces machine code by the C library.
 
 use end_to_end::jitscribe::shared_library;
-use end_to_end::needs;
 use end_to_end::record::Record;
 use end_to_end::runtimes::script;
 use end_to_end::tool::argument;
+use test_privilege::needs;
 
 #[test]
 fn code_that_is_announced_by_ctypes_has_its_name() {

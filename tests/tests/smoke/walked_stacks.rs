@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use end_to_end::jitscribe::{jitscribe, json};
-use end_to_end::needs;
 use end_to_end::perf::Perf;
 use end_to_end::tool::{run, tool};
 use tempfile::TempDir;
+use test_privilege::needs;
 use test_privilege::unshare;
 
 /// Runs in `main` and in a thread. With an argument, frames stand behind that of `main`'s caller, as where the C library does not set the frame
