@@ -76,7 +76,8 @@ fn record_java() -> Recording {
 fn code_in_maps_has_the_names_of_the_map() {
     type Enough = fn(unknown: usize, named: usize, all: usize) -> bool;
     let is_any = |_: usize, _: usize, _: usize| true;
-    let mapping: [(&str, fn() -> Recording, Enough); 5] = [
+    type Make = fn() -> Recording;
+    let mapping: [(&str, Make, Enough); 5] = [
         // Mono does not list all of its trampolines.
         (
             "Mono",

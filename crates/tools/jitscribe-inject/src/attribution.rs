@@ -154,35 +154,23 @@ impl SampleAttribution {
                 }
             }
             for (depth, address) in user_addresses(sample.callchain).enumerate() {
-                let answer = cache.at(&process, address, time, sampled);
-                let mut frame = match answer.occupant {
-                    Occupant::Code { mark, .. } => Some(mark),
+                let is_top = depth == 0;
+                // Below the top are return addresses, which may be just behind the code of the caller. The instruction at the top may be
+                // the first of its code: what is before it was not running.
+                let within = if is_top { address } else { address.wrapping_sub(1) };
+                let frame = match cache.at(&process, within, time, sampled).occupant {
+                    Occupant::Code { mark, as_of } => {
+                        sampled.again(mark, as_of.unwrap_or(time), 0);
+                        on_stack = true;
+                        Some(mark)
+                    }
                     Occupant::Nothing { .. } => None,
                 };
-                if let Occupant::Code { mark: code, as_of } = answer.occupant {
-                    sampled.again(code, as_of.unwrap_or(time), 0);
-                    on_stack = true;
-                }
-                // A return address may be just behind the code of the caller.
-                let call = address.wrapping_sub(1);
-                if !answer.is_for(call) {
-                    let caller = match cache.at(&process, call, time, sampled).occupant {
-                        Occupant::Code { mark: code, as_of } => {
-                            sampled.again(code, as_of.unwrap_or(time), 0);
-                            on_stack = true;
-                            Some(code)
-                        }
-                        Occupant::Nothing { .. } => None,
-                    };
-                    frame = if depth > 0 { caller } else { frame };
-                }
                 frame
                     .and_then(|mark| sampled.code(mark))
                     .into_iter()
                     .for_each(|code| stacks.add(code));
                 if work.is_none() && process.owner().is_some() {
-                    let is_top = depth == 0;
-                    let within = if is_top { address } else { call };
                     let native = || natives.at(process.space(), within, time);
                     work = work_of_frame(is_top, frame.is_some(), native);
                 }

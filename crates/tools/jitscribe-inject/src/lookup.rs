@@ -131,13 +131,6 @@ pub enum Occupant<Mark> {
     },
 }
 
-impl<Mark> Answer<Mark> {
-    /// Whether it is also valid for `address`, at the same time.
-    pub fn is_for(&self, address: u64) -> bool {
-        self.addresses.contains(&address)
-    }
-}
-
 impl Process<'_> {
     /// The address space whose code it runs, if any.
     pub fn owner(&self) -> Option<AddressSpaceId> {

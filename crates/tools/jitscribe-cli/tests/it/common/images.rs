@@ -40,10 +40,16 @@ impl Image {
     }
 }
 
-/// The image of the code at an address.
+/// The image of the code at an address, once it is written: an answer waits for that, but not long.
 pub fn image(agent: &Agent, pid: u32, address: u64) -> Image {
-    let answer = code_at(agent, pid, address);
-    Image::of(&answer).unwrap_or_else(|| panic!("no image: {answer}"))
+    loop {
+        let answer = code_at(agent, pid, address);
+        assert!(answer.get("code").is_some(), "{answer}");
+        if let Some(image) = Image::of(&answer) {
+            return image;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// The code at an address, once it is known: a process that changes much is read less often.

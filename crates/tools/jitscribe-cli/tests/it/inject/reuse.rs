@@ -198,6 +198,21 @@ fn callers_mark_code_as_seen_running() {
     );
 }
 
+/// New code may have run shortly before its load, but not where old code still runs: before the first instruction of the old code is
+/// nothing that called it.
+#[test]
+fn the_first_instruction_of_a_code_does_not_return_to_what_is_before_it() {
+    let jit = Jit::begun().code(20, 0x40, "old").load(120 * MS, CODE, 0x80, "new");
+    let (scene, mut recording) = begun_with(Attr::new(USUAL | CALLCHAIN), jit);
+    for (time, offset) in [(30, 0x41), (60, 0x40), (80, 0x41), (130, 0x41)] {
+        recording.chain(PID, CODE + offset, &[], time * MS);
+    }
+    scene.inject(&recording, &[]).clean();
+    let samples = scene.script("out.data").into_iter();
+    let symbols: Vec<String> = samples.map(|sample| sample.frames[0].0.clone()).collect();
+    assert_eq!(symbols, ["old+0x1", "old+0x0", "old+0x1", "new+0x41"]);
+}
+
 #[test]
 fn late_events_of_many_rounds_are_not_lost() {
     // A new version each millisecond and a round every third, with what comes at a round's end
