@@ -19,20 +19,17 @@ fn reports(dir: &Path, with: &[&str], command: &[&str]) -> Vec<Value> {
 
 /// What callgrind wrote, without what `record` does to it afterwards, names all code that the runtime's own map has: nothing was left to
 /// be named, and all costs are there. Returns the cost of what was announced.
-fn expect_named_at_once(dir: &Path, command: &[&str]) -> u64 {
-    let report = &reports(dir, &["callgrind", "--json"], command)[0];
+fn expect_named_at_once(dir: &Path, report: &Value) -> u64 {
     assert_eq!(report["named_at_once"], true, "{report}");
     let output = dir.join(report["output"].as_str().expect("a path"));
     let profile = Profile::read(&output);
     assert_eq!(profile.sum(), profile.totals, "self costs");
-    let written = format!("/tmp/perf-{}.map", profile.pid);
-    let map = MapOracle::read(written.as_ref());
-    _ = std::fs::remove_file(written);
+    let map = MapOracle::read(format!("/tmp/perf-{}.map", profile.pid).as_ref());
     for function in profile.own.keys() {
         let address = function.name.split('\'').next().and_then(|name| name.strip_prefix("0x"));
         let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let owner = address.filter(|_| function.object == "???").and_then(|at| map.at(at));
-        assert_eq!(owner, None, "{function:?} was named by nobody");
+        assert_eq!(owner, None, "{function:?} has no name");
     }
     assert_eq!(report["events"][0]["named"], 0, "by the bridge, and not afterwards: {report}");
     let of_bridge =
@@ -55,22 +52,6 @@ const kept = [];
 function keeper(n) { kept.push(Buffer.allocUnsafeSlow(100000 + n)); return fib(10); }
 for (let i = 0; i < 100; i++) keeper(i);
 ";
-
-#[test]
-fn code_is_named_at_once_under_callgrind() {
-    let words = programs();
-    let script = letters(words.path(), 12_000);
-    for (dir, command, least) in [
-        (words, &["rakudo-m", "-e", script][..], 50_000_000),
-        // Its opcache is loaded such that the C library's functions would come first.
-        (programs(), &["php", "fib.php"], 100_000),
-        // It writes both a dump and, so that there is something to compare with, a map.
-        (programs(), &["node", "--perf-basic-prof", "fib.js"], 500_000),
-    ] {
-        let cost = expect_named_at_once(dir.path(), command);
-        assert!(cost > least, "{command:?}: {cost}");
-    }
-}
 
 /// Instructions in a profile with `--compress-strings=no --compress-pos=no`: all; those of the bridge's library; and those of
 /// functions in the bridge's object files whose name contains a text, with a line and without one.
@@ -106,36 +87,57 @@ fn counts(profile: &Path, name: &str) -> [u64; 4] {
 }
 
 /// The counts of the process that executed the most instructions: Erlang starts others.
-fn counts_of(dir: &Path, command: &[&str], name: &str) -> [u64; 4] {
-    let plain = ["callgrind", "--json", "--compress-strings=no", "--compress-pos=no"];
-    let reports = reports(dir, &plain, command);
+fn counts_of(dir: &Path, reports: &[Value], name: &str) -> [u64; 4] {
     let outputs = reports.iter().map(|report| report["output"].as_str().expect("a path"));
-    let all = outputs.map(|output| {
-        if let Some((_, pid)) = output.rsplit_once('.') {
-            // Erlang writes both there.
-            _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
-            _ = std::fs::remove_file(format!("/tmp/jit-{pid}.dump"));
-        }
-        counts(&dir.join(output), name)
-    });
+    let all = outputs.map(|output| counts(&dir.join(output), name));
     all.max_by_key(|counts| counts[0]).expect("a process")
 }
 
+/// Removes what the processes wrote into `/tmp`.
+fn clean_up(reports: &[Value]) {
+    for output in reports.iter().filter_map(|report| report["output"].as_str()) {
+        if let Some((_, pid)) = output.rsplit_once('.') {
+            _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
+            _ = std::fs::remove_file(format!("/tmp/jit-{pid}.dump"));
+        }
+    }
+}
+
 #[test]
-fn the_bridge_has_no_part_in_a_profile() {
+fn callgrind_names_code_at_once_and_does_not_count_the_bridge() {
+    let words = programs();
+    let script = letters(words.path(), 12_000);
     // Its start compiles 15,000 functions, each of which it writes to a dump in several parts, and to a map.
     let erlang = "F = fun(F, N) when N < 2 -> N; (F, N) -> F(F, N - 1) + F(F, N - 2) end,
         io:format(\"~p~n\", [F(F, 12)]), halt().";
-    // V8 unmaps its code before the process ends, and code that it has compiled again and freed while it ran has no lines.
-    for (command, function, least_with_line) in [
-        (&["node", "fib.js"][..], "*fib ", 50_001),
-        (&["php", "fib.php"], "fib", 0),
-        (&["erl", "-noshell", "-eval", erlang], "", 0),
+    // The least cost of named code, where there is a map to compare with; a function in the bridge's files, and its least cost with a
+    // line.
+    for (dir, command, least_named, of_bridge) in [
+        (words, &["rakudo-m", "-e", script][..], Some(50_000_000), None),
+        // Its opcache is loaded such that the C library's functions would come first.
+        (programs(), &["php", "fib.php"], Some(100_000), Some(("fib", 0))),
+        // It writes both a dump and a map. V8 unmaps its code before the process ends, and code that it has compiled again and freed
+        // while it ran has no lines.
+        (
+            programs(),
+            &["node", "--perf-basic-prof", "fib.js"],
+            Some(500_000),
+            Some(("*fib ", 50_001)),
+        ),
+        (programs(), &["erl", "-noshell", "-eval", erlang], None, Some(("", 0))),
     ] {
-        let dir = programs();
-        let [all, of_bridge, with_line, _] = counts_of(dir.path(), command, function);
-        assert!(with_line >= least_with_line, "{command:?}: {with_line} with a line");
-        assert!(of_bridge > 0 && of_bridge * 100 < all, "{command:?}: {of_bridge} of {all}");
+        let plain = ["callgrind", "--json", "--compress-strings=no", "--compress-pos=no"];
+        let reports = reports(dir.path(), &plain, command);
+        if let Some(least) = least_named {
+            let cost = expect_named_at_once(dir.path(), &reports[0]);
+            assert!(cost > least, "{command:?}: {cost}");
+        }
+        if let Some((function, least_with_line)) = of_bridge {
+            let [all, of_bridge, with_line, _] = counts_of(dir.path(), &reports, function);
+            assert!(with_line >= least_with_line, "{command:?}: {with_line} with a line");
+            assert!(of_bridge > 0 && of_bridge * 100 < all, "{command:?}: {of_bridge} of {all}");
+        }
+        clean_up(&reports);
     }
 }
 
