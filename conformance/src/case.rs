@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use crate::reading::{Code, close, damage};
 use crate::records::Header;
 
-/// A file with what a correct reader finds in it. [`case`] begins one; its methods write to the file, and add what is
+/// A file with what a correct reader finds in it. `case` begins one; its methods write to the file, and add what is
 /// found there.
 #[derive(Clone, Debug)]
 pub struct Case {

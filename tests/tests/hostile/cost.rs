@@ -240,14 +240,26 @@ fn instructions(command: &Command) -> u64 {
 }
 
 /// Asserts that twice the size costs twice as much, and not four times. What no size costs does not count.
+///
+/// Threads that wait for each other execute more on a busy machine: what grows too much is counted again, and the least counts.
 fn grows_like_its_size(make: Make, n: u64, command: impl Fn(&Path) -> Command) {
-    let cost = |n| instructions(&command(made(make, n).path()));
-    let costs = [n, 2 * n, 4 * n].map(cost);
-    let first = costs[1].saturating_sub(costs[0]);
-    let second = costs[2].saturating_sub(costs[1]);
-    assert!(first > 0, "{costs:?}");
-    let growth = second as f64 / first as f64;
+    let count = |n| instructions(&command(made(make, n).path()));
+    let sizes = [n, 2 * n, 4 * n];
+    let mut costs = sizes.map(count);
+    for _ in 0..2 {
+        if growth(costs) > 3.0 {
+            let again = sizes.map(count);
+            costs = std::array::from_fn(|i| costs[i].min(again[i]));
+        }
+    }
+    let growth = growth(costs);
     assert!(growth <= 3.0, "growth by {growth:.2} where 2 is linear and 4 the square: {costs:?}");
+}
+
+/// What the last doubling of the size adds, in terms of what the one before adds.
+fn growth([small, middle, large]: [u64; 3]) -> f64 {
+    assert!(small < middle, "{small}, {middle}, {large}");
+    large.saturating_sub(middle) as f64 / (middle - small) as f64
 }
 
 macro_rules! costs {
@@ -273,7 +285,7 @@ costs! {
     inject_of_many_processes: processes, 30;
     // Beyond the limit, which takes as much as some thousand more.
     inject_of_memory_mapped_over_code: parts, 3200;
-    inject_of_deep_inlines: deep_inlines, 200;
+    inject_of_deep_inlines: deep_inlines, 1000;
 }
 
 /// Says which command is run on the dump in a folder.
@@ -297,7 +309,7 @@ fn dump_of_deep_inlines() {
 
 #[test]
 fn dump_of_code_that_dies_under_other_code() {
-    grows_like_its_size(dying, 100, on_dump(&["dump", "--perf-map"]));
+    grows_like_its_size(dying, 1000, on_dump(&["dump", "--perf-map"]));
 }
 
 #[test]
