@@ -55,8 +55,8 @@ fn shown(home: &Path, verb: &[&str], data: &Path) -> Vec<String> {
     let lines = text
         .lines()
         .filter(|line| !ABOUT_THE_FILE.iter().any(|start| line.starts_with(start)))
-        // For an ordinary user, perf makes this of an event whose name only a file has.
-        .map(|line| line.replace(":uH", ":u"));
+        // For an ordinary user, perf makes this of an event whose name only a file has, and aligns all by the longest name.
+        .map(|line| line.replace(":uH", ":u").split_whitespace().collect::<Vec<_>>().join(" "));
     let mut lines: Vec<String> = lines.collect();
     if verb == REPORT_OF_CHAINS {
         lines.sort_unstable();

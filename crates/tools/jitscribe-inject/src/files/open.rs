@@ -135,7 +135,8 @@ pub fn may_read_what_we_may(user: Option<u32>) -> bool {
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if they are; the system's error if it cannot be found out.
 pub fn check_readable_by_all(path: &Path, opened: &Inode) -> io::Result<()> {
-    let denied = || Err(io::ErrorKind::PermissionDenied.into());
+    // The system's own error: only its number passes from a worker to the command.
+    let denied = || Err(rustix::io::Errno::ACCESS.into());
     // It has no links, so that all folders are in it.
     let path = fs::canonicalize(path)?;
     let found = fs::symlink_metadata(&path)?;
