@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a reader on all files, and prints where it differs. Returns whether it does nowhere.
+/// Runs a reader on all files, and prints where it differs. Returns whether all agree.
 fn report(cases: &[Case], reader: &[String]) -> bool {
     let (mut passed, mut differing, mut silent) = (0, 0, 0);
     for (case, verdict) in cases.iter().zip(run_all(reader, cases, &folder())) {

@@ -6,7 +6,13 @@ use unwind_info::{Machine, Reader, Unwind, absolute_for, eh_frame_for, unlisted_
 
 const SIZE: u64 = 64;
 
-const RBX_AND_R12: &[(u16, i32)] = &[(3, -24), (12, -32)];
+/// A frame pointer with a list.
+const SAVING: Unwind<'_> = Unwind::FramePointerSaving {
+    prologue: 0,
+    signed: false,
+    saved_from: 12,
+    saved: &[(3, -24), (12, -32)],
+};
 
 /// The registers that are undefined in the callers of the instruction at `offset`.
 fn undefined(section: &[u8], at: u64, offset: u64) -> Vec<u16> {
@@ -25,12 +31,6 @@ fn undefined(section: &[u8], at: u64, offset: u64) -> Vec<u16> {
 #[test]
 fn what_a_description_does_not_list_is_undefined_to_debuggers() {
     const AT: u64 = 0x7100_0000;
-    let saving = Unwind::FramePointerSaving {
-        prologue: 0,
-        signed: false,
-        saved_from: 12,
-        saved: RBX_AND_R12,
-    };
     let always = Unwind::FramePointerAlways { signed: false };
     let preserved: [(Machine, u64, Vec<u16>); 2] = [
         (Machine::X86_64, 4, vec![3, 12, 13, 14, 15]),
@@ -42,7 +42,7 @@ fn what_a_description_does_not_list_is_undefined_to_debuggers() {
             (Unwind::FRAME_POINTER, Some(prologue)),
             (landing, Some(4 + prologue)),
             (always, Some(0)),
-            (saving, None),
+            (SAVING, None),
             (Unwind::Rows(&[]), None),
         ] {
             for reader in [Reader::Unwinder, Reader::Debugger] {
@@ -88,13 +88,7 @@ fn registers_that_a_prologue_saves_are_found() {
         let landing = [b"\xf3\x0f\x1e\xfa", code.as_slice()].concat();
         let unwind = Unwind::FRAME_POINTER_BEHIND_LANDING;
         assert_eq!(unlisted_save(Machine::X86_64, &landing, &unwind), expected, "{body:x?}");
-        let saving = Unwind::FramePointerSaving {
-            prologue: 0,
-            signed: false,
-            saved_from: 8,
-            saved: RBX_AND_R12,
-        };
-        assert_eq!(unlisted_save(Machine::X86_64, &code, &saving), None);
+        assert_eq!(unlisted_save(Machine::X86_64, &code, &SAVING), None);
     }
     let aarch64: [(&[u32], Option<u16>); 6] = [
         (&[0xa901_53f3], Some(19)),              // stp x19, x20, [sp, 16]

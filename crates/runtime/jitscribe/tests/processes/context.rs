@@ -10,7 +10,8 @@ use process_context::{
 };
 
 use crate::Test;
-use crate::logs::{Heard, Told, listening, player, say, wait_until};
+use crate::logs::{Told, player, say, wait_until};
+use crate::notices::{Heard, listening};
 use crate::sys::{self, ForeignContext};
 
 pub const TESTS: &[Test] = &[

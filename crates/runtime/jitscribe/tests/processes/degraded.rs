@@ -9,9 +9,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::Test;
 use crate::logs::{
-    Mapped, Told, listening, loads, log_of, own_log, own_snapshot, player, say, shared_memory,
-    subjects,
+    Mapped, Told, loads, log_of, own_log, own_snapshot, player, say, shared_memory, subjects,
 };
+use crate::notices::listening;
 use crate::sys;
 
 pub const TESTS: &[Test] = &[

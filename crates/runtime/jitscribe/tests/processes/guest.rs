@@ -16,7 +16,8 @@ use jitscribe::{Code, Mode, Scribe, Subject};
 use rustix::process::{Resource, getrlimit};
 
 use crate::Test;
-use crate::logs::{Mapped, listening, loads, own_log, own_snapshot, player, shared_memory};
+use crate::logs::{Mapped, loads, own_log, own_snapshot, player, shared_memory};
+use crate::notices::listening;
 use crate::sys;
 
 pub const TESTS: &[Test] = &[

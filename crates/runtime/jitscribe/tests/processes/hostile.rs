@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use test_privilege::{Privilege, have, unshare};
 
 use crate::Test;
-use crate::logs::{bytes_of, errors_in, listening, loads, own_log, player, subjects};
+use crate::logs::{bytes_of, errors_in, loads, own_log, player, subjects};
+use crate::notices::listening;
 
 pub const TESTS: &[Test] = &[
     ("what_stands_in_the_dumps_place_stays", what_stands_in_the_dumps_place_stays),

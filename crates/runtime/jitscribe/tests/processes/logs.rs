@@ -4,14 +4,13 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use code_log::{Snapshot, Source};
 use jitdump::check::{Severity, check};
 use jitdump::extension::log;
 use jitdump::{CodeEvent, CodeLoad, Dump};
-use jitscribe::{Builder, Scribe, Subject};
+use jitscribe::{Scribe, Subject};
 
 /// What the environment of a process tells the library.
 const SETTINGS: [&str; 5] =
@@ -87,18 +86,6 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Notices, in the order in which they came.
-pub type Heard = Arc<Mutex<Vec<(Subject, String)>>>;
-
-pub fn listening(builder: Builder) -> (Builder, Heard) {
-    let heard = Heard::default();
-    let listener = heard.clone();
-    let builder = builder.notice(move |notice| {
-        listener.lock().unwrap().push((notice.subject(), notice.to_string()));
-    });
-    (builder, heard)
 }
 
 pub fn subjects(notices: &[(Subject, String)]) -> Vec<Subject> {

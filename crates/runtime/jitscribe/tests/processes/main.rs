@@ -15,6 +15,8 @@ mod guest;
 mod hostile;
 mod live;
 mod logs;
+#[path = "../it/common/notices.rs"]
+mod notices;
 mod roster;
 mod stress;
 #[allow(unsafe_code)]

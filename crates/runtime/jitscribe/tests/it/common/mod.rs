@@ -1,28 +1,18 @@
 //! Reading a log as an outsider does.
 
 use std::fs::File;
-use std::sync::{Arc, Mutex};
 
 use code_log::Snapshot;
 use jitdump::check::Severity;
 use jitdump::{CodeEvent, CodeLoad, Dump};
-use jitscribe::{Builder, Scribe, Subject};
+use jitscribe::{Builder, Scribe};
+
+mod notices;
+pub use notices::listening;
 
 /// A scribe whose log has the bytes of codes, or not.
 pub fn builder(with_bytes: bool) -> Builder {
     if with_bytes { Scribe::builder().bytes() } else { Scribe::builder() }
-}
-
-/// Notices, in the order in which they came.
-pub type Heard = Arc<Mutex<Vec<(Subject, String)>>>;
-
-pub fn listening(builder: Builder) -> (Builder, Heard) {
-    let heard = Heard::default();
-    let listener = heard.clone();
-    let builder = builder.notice(move |notice| {
-        listener.lock().unwrap().push((notice.subject(), notice.to_string()));
-    });
-    (builder, heard)
 }
 
 /// The file of a log, through a descriptor of its own.
