@@ -17,11 +17,11 @@ pub enum Unwind<'a> {
     /// This is correct at each instruction from the code's start on, except where an epilogue has already removed the
     /// frame: a stack that is walked from the final `ret` lacks the caller.
     ///
-    /// It assumes that the code changes no other register that a call must preserve (x86-64: rbx and r12 to r15). Otherwise use
+    /// It assumes that other registers that a call must preserve (x86-64: rbx and r12 to r15) are not changed, or are saved directly
+    /// behind the prologue, where the unwinders in the process find them by reading the code's bytes. Otherwise use
     /// [`FramePointerSaving`](Self::FramePointerSaving): stacks are right either way, but an exception that passes through the code
     /// would continue with wrong values in these registers. Debuggers do not show them for the callers, as nothing says that the
-    /// assumption is true; an empty list in `FramePointerSaving` does. Code that saves such a register directly behind its prologue is
-    /// reported in builds with debug assertions, and if the scribe is strict.
+    /// assumption is true; an empty list in `FramePointerSaving` does.
     ///
     /// On aarch64, a prologue may allocate a larger frame at once, with the frame record at its bottom. It is unwound with the
     /// correct callers, but with a stack pointer that is too low in them. Use [`Rows`](Self::Rows) if they need the correct one.

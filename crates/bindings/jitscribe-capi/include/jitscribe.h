@@ -260,9 +260,9 @@ enum jitscribe_unwind_kind
     JITSCRIBE_UNWIND_KIND_NONE = 0,
     // The usual prologue at `prologue`, and a frame pointer from there to the end. x86-64: `push rbp; mov rbp, rsp`.
     // aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`. Correct at each instruction except in the epilogue. If the code
-    // changes other registers that a call must preserve (x86-64: rbx and r12 to r15), say with `rows` where it saves them:
-    // otherwise an exception that passes through it continues with wrong values. Without `rows`, debuggers do not show these
-    // registers for its callers.
+    // changes other registers that a call must preserve (x86-64: rbx and r12 to r15), say with `rows` where it saves them.
+    // Without `rows`, unwinders in the process find what is saved directly behind the prologue, and take the rest to be
+    // unchanged; debuggers do not show these registers for its callers.
     JITSCRIBE_UNWIND_KIND_FRAME_POINTER = 1,
     // A frame pointer that is valid at each instruction: for code that runs in a frame which other code has set up.
     JITSCRIBE_UNWIND_KIND_FRAME_POINTER_ALWAYS = 2,

@@ -23,7 +23,7 @@
 //!   describes many codes. [`absolute`] encodes entries that may be copied anywhere.
 //! * [`eh_frame_key_b`] encodes `.eh_frame` for AArch64 code that signs return addresses with key B.
 //! * [`absolute_for`] and [`eh_frame_for`] encode them for a [`Reader`] that shows the registers of callers.
-//! * [`unlisted_save`] finds a mistake in a description.
+//! * [`Saves`] are the registers that code saves without saying so.
 //! * [`windows::encode`] encodes what Windows uses instead.
 //!
 //! Everything except the output of [`absolute`] is relative to its own position: code and tables may be moved
@@ -57,8 +57,8 @@ mod prologue;
 mod reader;
 mod ready;
 mod reserve;
+mod saves;
 mod section;
-mod unlisted;
 pub mod windows;
 
 pub use absolute::{absolute, absolute_for};
@@ -68,7 +68,7 @@ pub use header::{EH_FRAME_HDR_SIZE, eh_frame_hdr};
 pub use jit_code::{Row, Unwind};
 pub use machine::Machine;
 pub use reader::Reader;
+pub use saves::Saves;
 pub use section::{
     EhFrame, Tables, behind_code, eh_frame, eh_frame_for, eh_frame_key_b, offset_behind,
 };
-pub use unlisted::unlisted_save;

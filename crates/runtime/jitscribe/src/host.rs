@@ -75,7 +75,6 @@ impl Host {
     pub(crate) const UNWIND: u32 = 32;
     pub(crate) const LINES: u32 = 64;
     pub(crate) const FILES: u32 = 128;
-    pub(crate) const SAVES: u32 = 256;
 
     /// Whether nothing of this kind was reported before.
     pub(crate) fn is_first(&self, kind: u32) -> bool {

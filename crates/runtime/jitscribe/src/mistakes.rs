@@ -3,7 +3,7 @@
 
 use fallible::Vec;
 use jit_code::{Code, Unwind};
-use unwind_info::{Error, Machine, unlisted_save};
+use unwind_info::{Error, Machine};
 
 use crate::host::Host;
 use crate::log::{Log, MACHINE};
@@ -13,14 +13,7 @@ use crate::notice::Subject;
 #[inline]
 pub(crate) fn may_be_in(log: &Log, code: &Code<'_>) -> bool {
     let last = code.lines.last().map_or(0, |line| u64::from(line.offset));
-    (last >= code.size && last != 0)
-        | log.is_suspicious()
-        | (cfg!(debug_assertions) && unlisted(code).is_some())
-}
-
-/// The register that a code saves, and that the list of its frame pointer should have.
-fn unlisted(code: &Code<'_>) -> Option<u16> {
-    unlisted_save(Machine::from_elf(MACHINE)?, code.bytes?, code.unwind.as_ref()?)
+    (last >= code.size && last != 0) | log.is_suspicious()
 }
 
 impl Host {
@@ -34,15 +27,6 @@ impl Host {
             self.report_mistake(
                 Self::UNWIND,
                 format_args!("the unwind info of {name} is not used: {error}"),
-            );
-        }
-        if let Some(register) = unlisted(code) {
-            self.report_mistake(
-                Self::SAVES,
-                format_args!(
-                    "{name} saves register {register} (of DWARF), which its unwind info does not list: after an exception that passes \
-                     through it, callers have a wrong value in it; use frame_pointer_saving"
-                ),
             );
         }
         let is_outside = |offset: u32| offset != 0 && u64::from(offset) >= code.size;

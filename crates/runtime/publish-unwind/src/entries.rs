@@ -5,7 +5,7 @@ use std::ops::Range;
 use code_image::{Endian, Target, VisibleCode};
 use fallible::Vec;
 use jit_code::Code;
-use unwind_info::{Error, Machine, Unwind};
+use unwind_info::{Error, Machine, Saves, Unwind};
 
 /// An FDE behind its CIE, with absolute addresses, so that it is valid anywhere.
 #[derive(Debug)]
@@ -45,7 +45,9 @@ pub(crate) fn entries(code: &Code<'_>) -> Vec<Entry> {
         Some(unwind) => {
             let mut bytes = Vec::with_capacity(96);
             let (at, size) = (code.address, code.size);
-            match unwind_info::absolute(machine, at, size, unwind, bytes.inner_mut()) {
+            let saves = Saves::find(machine, code.bytes.unwrap_or_default(), unwind);
+            let unwind = saves.complete(*unwind);
+            match unwind_info::absolute(machine, at, size, &unwind, bytes.inner_mut()) {
                 Ok(()) => {
                     fallible::vec![Entry {
                         code: code.address..code.address.saturating_add(code.size),

@@ -4,6 +4,6 @@ mod absolute;
 mod common;
 mod frame_pointer;
 mod rows;
+mod saves;
 mod tools;
-mod unlisted;
 mod windows;

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fallible::{Map, Refused, Vec};
 use jit_code::Code;
-use unwind_info::Error;
 use unwind_info::windows::{Piece, encode};
+use unwind_info::{Error, Machine, Saves};
 
 use super::region::Region;
 use super::retired::RetiredMemory;
@@ -72,7 +72,12 @@ impl Unwinders {
     pub fn load(&self, code: &Code<'_>) {
         // `encode` reserves what it writes.
         let mut infos = Default::default();
-        let pieces = code.unwind.map(|unwind| encode(code.size, &unwind, &mut infos));
+        let pieces = code.unwind.map(|unwind| {
+            let saves = Saves::find(Machine::X86_64, code.bytes.unwrap_or_default(), &unwind);
+            let complete = encode(code.size, &saves.complete(unwind), &mut infos);
+            // Windows cannot express everything.
+            complete.or_else(|_| encode(code.size, &unwind, &mut infos))
+        });
         self.change(|registrations| {
             registrations.forget(code.address, code.address.saturating_add(code.size));
             match pieces {

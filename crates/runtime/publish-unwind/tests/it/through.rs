@@ -11,7 +11,7 @@ use std::time::Duration;
 #[cfg(target_arch = "x86_64")]
 use crate::common::others::trixie;
 use crate::common::others::{all_pass, foreign, llvm, llvms};
-use crate::common::{CALLER, Callback, Caller, Page, ROWS, unwinders};
+use crate::common::{CALLER, Callback, Caller, Page, ROWS, SAVER, unwinders};
 use publish_unwind::{Code, Unwind};
 
 /// One lock for all tests: they measure, and change what affects all walks.
@@ -163,13 +163,19 @@ int through(caller call, unsigned long frames) {
     try { call(deeper, frames - 1); } catch (const std::exception &error) { return !std::strcmp(error.what(), "through"); }
     return 0;
 }
+// Has two numbers in registers that `call` must preserve.
+unsigned long kept(caller call, unsigned long first, unsigned long second) {
+    unsigned long triple = first * 3, fivefold = second * 5;
+    try { call(deeper, 0); } catch (const std::exception &) { return triple + fivefold; }
+    return 0;
+}
 }
 "#;
 
-#[test]
-fn a_cpp_exception_passes_through() {
-    let _alone = alone();
-    let folder = std::env::temp_dir().join(format!("publish-unwind-{}", std::process::id()));
+/// A function of [`THROWER`].
+fn thrower(function: &std::ffi::CStr) -> *mut libc::c_void {
+    let name = format!("publish-unwind-{}-{}", function.to_string_lossy(), std::process::id());
+    let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let (source, library) = (folder.join("through.cpp"), folder.join("through.so"));
     std::fs::write(&source, THROWER).unwrap();
@@ -181,13 +187,21 @@ fn a_cpp_exception_passes_through() {
         .status();
     assert!(built.expect("c++; see scripts/setup.sh").success());
     let path = std::ffi::CString::new(library.to_str().unwrap()).unwrap();
-    // SAFETY: the library from above, and its function.
+    // SAFETY: the library from above, whose initialization does nothing.
+    let found =
+        unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), function.as_ptr()) };
+    assert!(!found.is_null());
+    std::fs::remove_dir_all(folder).unwrap();
+    found
+}
+
+#[test]
+fn a_cpp_exception_passes_through() {
+    let _alone = alone();
+    let through = thrower(c"through");
+    // SAFETY: its type.
     let through = unsafe {
-        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-        assert!(!handle.is_null());
-        let found = libc::dlsym(handle, c"through".as_ptr());
-        assert!(!found.is_null());
-        std::mem::transmute::<*mut libc::c_void, extern "C" fn(Caller, usize) -> i32>(found)
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(Caller, usize) -> i32>(through)
     };
     let page = Page::new(1);
     let call = page.load(0);
@@ -195,7 +209,24 @@ fn a_cpp_exception_passes_through() {
         assert_eq!(through(call, frames), 1);
     }
     page.unload(0);
-    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Code with a frame pointer that saves other registers behind its prologue, and does not list them.
+#[test]
+fn registers_that_code_saves_are_restored() {
+    let _alone = alone();
+    let kept = thrower(c"kept");
+    // SAFETY: its type.
+    let kept = unsafe {
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(Caller, usize, usize) -> usize>(kept)
+    };
+    let page = Page::new(1);
+    page.write(0, &SAVER);
+    // SAFETY: written above, and not changed any more.
+    let bytes = unsafe { std::slice::from_raw_parts(page.address(0) as *const u8, SAVER.len()) };
+    unwinders().load(&Code::new(bytes).frame_pointer());
+    assert_eq!(kept(page.caller(0), 1000, 2000), 13_000);
+    page.unload(0);
 }
 
 /// One thread loads and unloads, while three throw, also through this code.
@@ -271,13 +302,13 @@ mod live {
     #[test]
     fn with_llvms_libunwind() {
         for library in llvms() {
-            all_pass(llvm(&library), "through::", "Llvm", &[], 7);
+            all_pass(llvm(&library), "through::", "Llvm", &[], 8);
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn with_libgcc_14() {
-        all_pass(trixie(), "through::", "Libgcc", &[], 7);
+        all_pass(trixie(), "through::", "Libgcc", &[], 8);
     }
 }

@@ -78,6 +78,18 @@ pub const LARGE: [u8; 36] = code([
     0xd65f_03c0,
 ]);
 pub const LARGE_ROWS: [Row<'static>; 2] = [row(4, 80, &[(19, -80), (30, -72)]), row(32, 0, &[])];
+/// It has a frame pointer, saves x19 and x20 below it, and changes both before it calls. Nothing is signed.
+pub const SAVER: [u8; 36] = code([
+    0xa9bf_7bfd, // stp x29, x30, [sp, -16]!
+    0x9100_03fd, // mov x29, sp
+    0xa9bf_53f3, // stp x19, x20, [sp, -16]!
+    0xaa1f_03f3, // mov x19, xzr
+    0xaa1f_03f4, // mov x20, xzr
+    0xd63f_0000, // blr x0
+    0xa8c1_53f3, // ldp x19, x20, [sp], 16
+    0xa8c1_7bfd, // ldp x29, x30, [sp], 16
+    0xd65f_03c0, // ret
+]);
 pub const NOP: &[u8] = &0xd503_201f_u32.to_le_bytes();
 
 const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {

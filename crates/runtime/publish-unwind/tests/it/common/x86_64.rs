@@ -41,6 +41,14 @@ pub const LARGE: [u8; 17] = [
 ];
 pub const LARGE_ROWS: [Row<'static>; 4] =
     [row(1, 16, &[(3, -16)]), row(5, 64, &[(3, -16)]), row(14, 16, &[(3, -16)]), row(15, 8, &[])];
+/// It has a frame pointer, saves rbx and r12 below it, and changes both before it calls.
+pub const SAVER: [u8; 19] = [
+    0x55, 0x48, 0x89, 0xe5, // push rbp; mov rbp, rsp
+    0x53, 0x41, 0x54, // push rbx; push r12
+    0x31, 0xdb, 0x45, 0x31, 0xe4, // xor ebx, ebx; xor r12d, r12d
+    0xff, 0xd7, // call rdi
+    0x41, 0x5c, 0x5b, 0x5d, 0xc3, // pop r12; pop rbx; pop rbp; ret
+];
 pub const NOP: &[u8] = &[0x90];
 
 const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
