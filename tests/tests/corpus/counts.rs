@@ -1,0 +1,312 @@
+//! One counter: the summary of `inject`, the report as text and as a page, annotations, and exports say the same of a function.
+//!
+//! Each view is read back as samples with stacks of functions, which are counted here once more.
+
+mod decode;
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use end_to_end::corpus::Corpus;
+use end_to_end::jitscribe::{inject, jitscribe, json, report};
+use profile::{FunctionId, FunctionKey, Profile, Totals};
+use profile_export::Format;
+use profile_recording::{Options, RecordedProfile};
+use profile_text::{Annotated, Sort, Top, TopRow, Wanted};
+use serde_json::Value;
+
+use views::Counts;
+
+/// Number of functions that are compared.
+const COMPARED: usize = 50;
+
+/// Compares all views of recordings of one producer. Those called `n` have no call chains.
+fn compare(producer: &str, recordings: &[&str]) {
+    let corpus = Corpus::unpack(producer);
+    for recording in recordings {
+        let output = corpus.scratch().join(format!("{recording}.out.data"));
+        let input = corpus.file(&format!("{recording}.data"));
+        let folder = corpus.dir();
+        let options = ["--json".as_ref(), "--aux-dir".as_ref(), folder.as_os_str()];
+        let summary = report(&inject(&input, &output, options));
+        let has_stacks = *recording != "n";
+        Compared::read(&output, &format!("{producer} {recording}")).all(&summary, has_stacks);
+    }
+}
+
+#[test]
+fn all_views_of_cpython_count_the_same() {
+    compare("py313-perf_jit-dwarf", &["d"]);
+}
+
+#[test]
+fn all_views_of_dotnet_count_the_same() {
+    compare("dotnet10-u2404", &["g"]);
+}
+
+#[test]
+fn all_views_of_erlang_count_the_same() {
+    compare("erl25-map", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_java_count_the_same() {
+    compare("java17-perfmap", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_javascriptcore_count_the_same() {
+    compare("jsc-b12", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_llvm_count_the_same() {
+    compare("lli14-b12", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_mono_count_the_same() {
+    compare("mono68-b12", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_node_count_the_same() {
+    compare("node18-b12", &["g"]);
+}
+
+#[test]
+fn all_views_of_php_count_the_same() {
+    compare("php82-jitdebug32", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_qemu_count_the_same() {
+    compare("qemu10-aarch64-perfmap", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_rakudo_count_the_same() {
+    compare("rakudo2022", &["g", "n"]);
+}
+
+#[test]
+fn all_views_of_wasmtime_count_the_same() {
+    compare("wasmtime-jitdump", &["g", "n"]);
+}
+
+/// A recording, and what its profile has of the functions with the most samples.
+struct Compared<'p> {
+    what: String,
+    path: &'p Path,
+    recorded: RecordedProfile<'static>,
+    totals: Totals,
+    top: Vec<(FunctionId, TopRow)>,
+}
+
+impl<'p> Compared<'p> {
+    fn read(path: &'p Path, what: &str) -> Self {
+        let recorded = profile_recording::read(path, &Options::default(), &|_| {});
+        let recorded = recorded.expect("a recording");
+        let profile = &recorded.profile;
+        let totals = Totals::all(profile);
+        let rows = Top::of(profile, &totals, Sort::Own, 0.0).functions;
+        let functions = totals.functions();
+        assert_eq!(functions.len(), rows.len(), "{what}");
+        let ids = functions.into_iter().map(|(id, _)| id);
+        let top = ids.zip(rows).take(COMPARED).collect();
+        Self { what: what.to_owned(), path, recorded, totals, top }
+    }
+
+    fn profile(&self) -> &Profile {
+        &self.recorded.profile
+    }
+
+    fn all(&mut self, summary: &Value, has_stacks: bool) {
+        self.samples();
+        self.report_as_text();
+        self.summary(summary, has_stacks);
+        self.page();
+        self.exports();
+        self.annotations();
+    }
+
+    /// The profile, counted in another way.
+    fn samples(&self) {
+        let profile = self.profile();
+        let stack = |stack| profile.frames_of(stack).map(|frame| frame.function.0.to_string());
+        let samples = profile.samples().iter().map(|sample| (stack(sample.stack).collect(), 1));
+        self.compare("profile", &Counts::of(samples), |id| Some(id.0.to_string()));
+    }
+
+    /// `jitscribe report --stdio`: as JSON, and as text.
+    fn report_as_text(&self) {
+        let mut command = jitscribe();
+        command.args(["report", "--stdio", "--percent-limit", "0", "-i"]).arg(self.path);
+        let printed = end_to_end::tool::run(&mut command).stdout;
+        let report = json(command.arg("--json"));
+        let rows = report["top"]["functions"].as_array().expect("a list");
+        let table = printed.lines().skip_while(|line| !line.contains("self %")).skip(1);
+        for (((id, row), printed), line) in self.top.iter().zip(rows).zip(table) {
+            let expected = serde_json::to_value(row).expect("JSON");
+            assert_eq!(*printed, expected, "{}: {id:?}", self.what);
+            let words: Vec<String> =
+                line.split_whitespace().map(|word| word.replace(',', "")).collect();
+            let numbers = (words[1].parse(), words[3].parse());
+            assert_eq!(numbers, (Ok(row.samples), Ok(row.inclusive)), "{}: {line}", self.what);
+        }
+    }
+
+    /// What `jitscribe inject --json` says of the jitted functions with the most samples. It lists ten: of those with as many samples as the last, any.
+    fn summary(&self, summary: &Value, has_stacks: bool) {
+        let what = &self.what;
+        assert_eq!(summary["samples"]["samples"], self.totals.samples(), "{what}");
+        let listed = summary["top"].as_array().expect("a list");
+        let is_jitted = |row: &&TopRow| ["jitted", "interpreted"].contains(&row.function.kind);
+        let rows = Top::of(self.profile(), &self.totals, Sort::Own, 0.0).functions;
+        let jitted: Vec<&TopRow> = rows.iter().filter(is_jitted).collect();
+        assert_eq!(listed.len(), jitted.len().min(10), "{what}");
+        let last = jitted.get(9).map_or((0, 0), |row| (row.samples, row.inclusive));
+        for row in jitted.iter().filter(|row| (row.samples, row.inclusive) > last) {
+            let inclusive = if has_stacks { row.inclusive.into() } else { Value::Null };
+            let tiers = |tiers: &Value| -> BTreeSet<String> {
+                tiers.as_array().expect("a list").iter().map(Value::to_string).collect()
+            };
+            let expected = serde_json::to_value(&row.tiers).expect("JSON");
+            let is_same = |told: &&Value| {
+                told["samples"] == row.samples
+                    && told["inclusive"] == inclusive
+                    && tiers(&told["tiers"]) == tiers(&expected)
+            };
+            assert!(listed.iter().any(|told| is_same(&told)), "{what}: {row:#?}, {listed:#?}");
+        }
+    }
+
+    /// The data in the page.
+    fn page(&mut self) {
+        let mut html = Vec::new();
+        let RecordedProfile { profile, code, .. } = &mut self.recorded;
+        profile_report::write(profile, code, &Default::default(), &mut html).expect("written");
+        self.compare("page", &views::page(&html), |id| Some(id.0.to_string()));
+    }
+
+    fn exports(&self) {
+        let export = |format: Format, tiers| {
+            let mut options = profile_export::Options::default();
+            options.tiers = tiers;
+            let mut written = Vec::new();
+            format.write(self.profile(), &options, &mut written).expect("written");
+            written
+        };
+        let key = |id: FunctionId| {
+            let function = self.profile().function(id);
+            Some(format!("{:016x}", FunctionKey::of(self.profile(), function).id()))
+        };
+        let name = |id: FunctionId| {
+            let name = String::from_utf8_lossy(self.profile().function_name(id)).into_owned();
+            // Others are spelled differently.
+            let is_plain =
+                !name.contains(|it: char| it.is_control() || it == ';') && name.len() < 1000;
+            is_plain.then_some(name)
+        };
+        let views = |format| export(format, false);
+        self.compare("folded", &views::folded(&views(Format::Folded)), name);
+        self.compare("speedscope", &views::speedscope(&views(Format::Speedscope)), key);
+        self.compare("firefox", &views::firefox(&views(Format::Firefox)), |id| {
+            Some(id.0.to_string())
+        });
+        self.compare("chrome", &views::chrome(&views(Format::Chrome)), key);
+        self.compare("pprof", &views::pprof(&views(Format::Pprof)), name);
+        self.compare("otlp", &views::otlp(&views(Format::Otlp)), name);
+        self.tiers(&views::folded(&export(Format::Folded, true)));
+        self.busiest_thread(&views::cpuprofile(&views(Format::Cpuprofile)), key);
+    }
+
+    /// The samples in each tier, where formats have tiers in names.
+    fn tiers(&self, counts: &Counts) {
+        let mut by_tier: BTreeMap<String, u64> = BTreeMap::new();
+        let rows = Top::of(self.profile(), &self.totals, Sort::Own, 0.0).functions;
+        for row in &rows {
+            for tier in &row.tiers {
+                let label = format!("{} [{}]", row.function.name, tier.tier);
+                *by_tier.entry(label).or_default() += tier.samples;
+            }
+        }
+        for (_, row) in &self.top {
+            for tier in &row.tiers {
+                let label = format!("{} [{}]", row.function.name, tier.tier);
+                if label.contains(|it: char| it.is_control() || it == ';') {
+                    continue;
+                }
+                assert_eq!(counts.of_function(&label).0, by_tier[&label], "{}: {label}", self.what);
+            }
+        }
+    }
+
+    /// A `.cpuprofile` has one thread only.
+    fn busiest_thread(&self, counts: &Counts, key: impl Fn(FunctionId) -> Option<String>) {
+        let profile = self.profile();
+        let mut threads: BTreeMap<_, usize> = BTreeMap::new();
+        for sample in profile.samples().iter() {
+            *threads.entry(sample.thread).or_default() += 1;
+        }
+        let most = threads.values().max().expect("a thread");
+        let (thread, _) = threads.iter().find(|(_, count)| *count == most).expect("a thread");
+        let of_thread = profile.samples().iter().filter(|sample| sample.thread == *thread);
+        let totals = Totals::of(profile, of_thread);
+        self.compare_with("cpuprofile", counts, &totals, key);
+    }
+
+    fn annotations(&mut self) {
+        let RecordedProfile { profile, code, .. } = &mut self.recorded;
+        for (id, row) in &self.top {
+            let selection = Default::default();
+            let wanted = Wanted::default();
+            let annotated = Annotated::of(profile, &selection, *id, code, &wanted);
+            let numbers = (annotated.samples, annotated.inclusive);
+            assert_eq!(numbers, (row.samples, row.inclusive), "{}: {row:?}", self.what);
+            assert_eq!(annotated.function, row.function, "{}", self.what);
+            let mut tiers: BTreeMap<&str, u64> = BTreeMap::new();
+            for code in annotated.codes.iter().filter(|code| code.samples > 0) {
+                if !code.tier.is_empty() {
+                    *tiers.entry(&code.tier).or_default() += code.samples;
+                }
+            }
+            let expected = row.tiers.iter().map(|tier| (tier.tier.as_str(), tier.samples));
+            assert_eq!(tiers, expected.collect(), "{}: {row:?}", self.what);
+        }
+    }
+
+    fn compare(&self, view: &str, counts: &Counts, label: impl Fn(FunctionId) -> Option<String>) {
+        assert_eq!(counts.samples, self.totals.samples(), "{}, {view}", self.what);
+        self.compare_with(view, counts, &self.totals, label);
+    }
+
+    /// Compares the functions with the most samples. Several functions may have one label: then their own samples are added, and nothing is known of
+    /// others.
+    fn compare_with(
+        &self,
+        view: &str,
+        counts: &Counts,
+        totals: &Totals,
+        label: impl Fn(FunctionId) -> Option<String>,
+    ) {
+        let mut own: BTreeMap<String, u64> = BTreeMap::new();
+        let (mut once, mut often) = (BTreeSet::new(), BTreeSet::new());
+        for (id, count) in totals.functions() {
+            let Some(label) = label(id) else { continue };
+            *own.entry(label.clone()).or_default() += count.own;
+            if !once.insert(label.clone()) {
+                often.insert(label);
+            }
+        }
+        for (id, count) in totals.functions().into_iter().take(COMPARED) {
+            let Some(label) = label(id) else { continue };
+            let (seen_own, seen_total) = counts.of_function(&label);
+            assert_eq!(seen_own, own[&label], "{}, {view}: own of {label}", self.what);
+            if !often.contains(&label) {
+                assert_eq!(seen_total, count.total, "{}, {view}: total of {label}", self.what);
+            }
+        }
+    }
+}
