@@ -111,7 +111,7 @@ impl<'p> Compared<'p> {
         let profile = &recorded.profile;
         let totals = Totals::all(profile);
         let rows = Top::of(profile, &totals, Sort::Own, 0.0).functions;
-        let functions = totals.functions();
+        let functions = totals.functions(profile);
         assert_eq!(functions.len(), rows.len(), "{what}");
         let ids = functions.into_iter().map(|(id, _)| id);
         let top = ids.zip(rows).take(COMPARED).collect();
@@ -293,14 +293,14 @@ impl<'p> Compared<'p> {
     ) {
         let mut own: BTreeMap<String, u64> = BTreeMap::new();
         let (mut once, mut often) = (BTreeSet::new(), BTreeSet::new());
-        for (id, count) in totals.functions() {
+        for (id, count) in totals.functions(self.profile()) {
             let Some(label) = label(id) else { continue };
             *own.entry(label.clone()).or_default() += count.own;
             if !once.insert(label.clone()) {
                 often.insert(label);
             }
         }
-        for (id, count) in totals.functions().into_iter().take(COMPARED) {
+        for (id, count) in totals.functions(self.profile()).into_iter().take(COMPARED) {
             let Some(label) = label(id) else { continue };
             let (seen_own, seen_total) = counts.of_function(&label);
             assert_eq!(seen_own, own[&label], "{}, {view}: own of {label}", self.what);

@@ -98,6 +98,7 @@ pub use origin::{Event, Module, ModuleKind, Process, Thread};
 pub use profile::{About, Missing, Profile};
 pub use runs::Runs;
 pub use sample::{SampleRow, Samples};
+pub use sampled_stack::SampledStack;
 pub use selection::Selection;
 pub use stack::{Frame, Stack};
 pub use stack_key::stack_id;

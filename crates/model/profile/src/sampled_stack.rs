@@ -8,14 +8,17 @@ use crate::sample::SampleRow;
 /// A stack with the number of its samples and their weight. Stacks are few where samples are many.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledStack {
+    /// The stack, by its innermost frame.
     pub stack: StackId,
+    /// Number of samples.
     pub samples: u64,
+    /// Their weight.
     pub weight: u64,
 }
 
 impl SampledStack {
     /// The stacks that these samples have, each once.
-    pub fn all(
+    pub(crate) fn all(
         profile: &Profile,
         samples: impl Iterator<Item = SampleRow>,
     ) -> impl Iterator<Item = Self> {
@@ -35,12 +38,12 @@ impl SampledStack {
     }
 
     /// What its innermost frame counts.
-    pub fn own(&self) -> Count {
+    pub(crate) fn own(&self) -> Count {
         Count { own: self.samples, own_weight: self.weight, ..Count::default() }
     }
 
     /// What each of its frames counts.
-    pub fn total(&self) -> Count {
+    pub(crate) fn total(&self) -> Count {
         Count { total: self.samples, total_weight: self.weight, ..Count::default() }
     }
 }

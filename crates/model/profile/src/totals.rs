@@ -1,7 +1,9 @@
 //! Samples by function and code.
 
+use std::cmp::{Ordering, Reverse};
+
 use crate::count::Count;
-use crate::id::{CodeId, FrameId, FunctionId};
+use crate::id::{CodeId, FrameId, FunctionId, StringId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
@@ -43,6 +45,12 @@ impl Totals {
     /// Of these samples.
     #[must_use]
     pub fn of(profile: &Profile, samples: impl Iterator<Item = SampleRow>) -> Self {
+        Self::of_stacks(profile, SampledStack::all(profile, samples))
+    }
+
+    /// Of stacks whose samples are counted already.
+    #[must_use]
+    pub fn of_stacks(profile: &Profile, stacks: impl Iterator<Item = SampledStack>) -> Self {
         let mut all = Self {
             functions: vec![Count::default(); profile.functions().len()],
             codes: vec![Count::default(); profile.codes().len()],
@@ -53,7 +61,7 @@ impl Totals {
         let mut functions = Seen::new(all.functions.len());
         let mut codes = Seen::new(all.codes.len());
         let mut frames = Seen::new(all.frames.len());
-        for (round, sampled) in (1..).zip(SampledStack::all(profile, samples)) {
+        for (round, sampled) in (1..).zip(stacks) {
             all.samples = all.samples.saturating_add(sampled.samples);
             all.weight = all.weight.saturating_add(sampled.weight);
             let (mut own, total) = (sampled.own(), sampled.total());
@@ -108,14 +116,73 @@ impl Totals {
         self.weight
     }
 
-    /// The functions that were sampled, those with the most own samples first.
+    /// The functions that were sampled, in the order of all views: those with the most own samples first, then those with the most samples in what they
+    /// called, then by name and place.
     #[must_use]
-    pub fn functions(&self) -> Vec<(FunctionId, Count)> {
-        let numbered = (0..).map(FunctionId).zip(self.functions.iter().copied());
-        let mut sampled: Vec<_> = numbered.filter(|(_, count)| count.total > 0).collect();
-        sampled.sort_by_key(|(_, count)| std::cmp::Reverse((count.own, count.total)));
+    pub fn functions(&self, profile: &Profile) -> Vec<(FunctionId, Count)> {
+        let mut sampled: Vec<_> = self.sampled().collect();
+        sampled.sort_by(|a, b| order(profile, a, b));
         sampled
     }
+
+    /// The first `most` of these functions that are chosen.
+    #[must_use]
+    pub fn first_functions(
+        &self,
+        profile: &Profile,
+        most: usize,
+        is_chosen: impl Fn(FunctionId) -> bool,
+    ) -> Vec<(FunctionId, Count)> {
+        let mut sampled: Vec<_> = self.sampled().filter(|(id, _)| is_chosen(*id)).collect();
+        // Nearly all of them may have one sample only, which makes sorting by name slow.
+        if sampled.len() > most {
+            sampled.select_nth_unstable_by(most, |a, b| order(profile, a, b));
+            sampled.truncate(most);
+        }
+        sampled.sort_by(|a, b| order(profile, a, b));
+        sampled
+    }
+
+    /// The own samples of codes by their tier, most first. Calls that were inlined into a code are in its tier. Codes without a known tier are left out.
+    #[must_use]
+    pub fn tiers(
+        &self,
+        profile: &Profile,
+        codes: impl IntoIterator<Item = CodeId>,
+    ) -> Vec<(StringId, u64)> {
+        let mut tiers: Vec<(StringId, u64)> = Vec::new();
+        for code in codes {
+            let (tier, own) = (profile.code(code).tier, self.of_code(code).own);
+            if tier.is_empty() || own == 0 {
+                continue;
+            }
+            match tiers.iter_mut().find(|(other, _)| *other == tier) {
+                Some((_, samples)) => *samples = samples.saturating_add(own),
+                None => tiers.push((tier, own)),
+            }
+        }
+        tiers.sort_by_key(|&(tier, samples)| (Reverse(samples), profile.text(tier)));
+        tiers
+    }
+
+    fn sampled(&self) -> impl Iterator<Item = (FunctionId, Count)> {
+        let numbered = (0..).map(FunctionId).zip(self.functions.iter().copied());
+        numbered.filter(|(_, count)| count.total > 0)
+    }
+}
+
+/// The order of functions in all views.
+fn order(
+    profile: &Profile,
+    (a, more): &(FunctionId, Count),
+    (b, less): &(FunctionId, Count),
+) -> Ordering {
+    let place = |id: FunctionId| {
+        let row = profile.function(id);
+        (profile.text(row.name), profile.text(row.file), row.line, row.column, id)
+    };
+    let by_count = (less.own, less.total).cmp(&(more.own, more.total));
+    by_count.then_with(|| place(*a).cmp(&place(*b)))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         profile.functions().len(),
         profile.codes().len()
     );
-    for (function, count) in totals.functions().into_iter().take(30) {
+    for (function, count) in totals.functions(profile).into_iter().take(30) {
         let row = profile.function(function);
         let (name, file) = (profile.function_name(function), profile.text(row.file));
         println!(

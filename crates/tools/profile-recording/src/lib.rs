@@ -11,7 +11,8 @@
 //!
 //! # fn main() -> Result<(), profile_recording::Error> {
 //! let recorded = profile_recording::read(Path::new("perf.data"), &Options::default(), &|_| {})?;
-//! for (function, count) in Totals::all(&recorded.profile).functions() {
+//! let totals = Totals::all(&recorded.profile);
+//! for (function, count) in totals.functions(&recorded.profile) {
 //!     let name = String::from_utf8_lossy(recorded.profile.function_name(function));
 //!     println!("{} {} {name}", count.own, count.total);
 //! }

@@ -69,7 +69,7 @@ pub fn find(profile: &Profile, totals: &Totals, typed: &str) -> Found {
 pub fn hottest(profile: &Profile, totals: &Totals) -> Option<FunctionId> {
     let with_code = profile.frames().iter().filter(|frame| frame.code.is_some());
     let has_code: BTreeSet<FunctionId> = with_code.map(|frame| frame.function).collect();
-    let functions = totals.functions();
+    let functions = totals.functions(profile);
     let mut sampled = functions.iter().filter(|(_, count)| count.own > 0).map(|(id, _)| *id);
     let first = sampled.clone().find(|id| has_code.contains(id));
     first.or_else(|| sampled.next())

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use profile::{Code, CodeId, FunctionId, Profile, StringId, Totals};
+use profile::{Code, CodeId, FunctionId, Profile, Totals};
 use serde::Serialize;
 
 use crate::figures::{grouped, is_at_least, percent};
@@ -66,7 +66,7 @@ impl Top {
         for (id, code) in profile.numbered_codes() {
             codes.entry(code.function).or_default().push((id, code));
         }
-        let mut sampled = totals.functions();
+        let mut sampled = totals.functions(profile);
         match sort {
             Sort::Own => {}
             Sort::Total => sampled.sort_by_key(|(_, count)| Reverse((count.total, count.own))),
@@ -83,12 +83,15 @@ impl Top {
         });
         let row = |(id, count): &(FunctionId, profile::Count)| {
             let codes = codes.get(id).map(Vec::as_slice).unwrap_or_default();
+            let tiers = totals.tiers(profile, codes.iter().map(|(code, _)| *code)).into_iter();
+            let spelled =
+                |(tier, samples)| TierSamples { tier: lossy(profile.text(tier)), samples };
             TopRow {
                 function: FunctionInfo::of(profile, *id),
                 samples: count.own,
                 inclusive: count.total,
                 generations: codes.iter().filter(|(_, code)| code.process.is_some()).count() as u64,
-                tiers: tiers(profile, totals, codes),
+                tiers: tiers.map(spelled).collect(),
             }
         };
         let functions: Vec<TopRow> = sampled.iter().map(row).collect();
@@ -126,24 +129,6 @@ impl Top {
         lines.extend(Line::left_out(self.left_out, "function", ""));
         lines
     }
-}
-
-/// The tiers of the sampled codes of a function.
-fn tiers(profile: &Profile, totals: &Totals, codes: &[(CodeId, &Code)]) -> Vec<TierSamples> {
-    let mut tiers: Vec<(StringId, u64)> = Vec::new();
-    for (code, row) in codes {
-        let own = totals.of_code(*code).own;
-        if row.tier.is_empty() || own == 0 {
-            continue;
-        }
-        match tiers.iter_mut().find(|(tier, _)| *tier == row.tier) {
-            Some((_, samples)) => *samples = samples.saturating_add(own),
-            None => tiers.push((row.tier, own)),
-        }
-    }
-    tiers.sort_by_key(|(_, samples)| Reverse(*samples));
-    let spelled = |(tier, samples)| TierSamples { tier: lossy(profile.text(tier)), samples };
-    tiers.into_iter().map(spelled).collect()
 }
 
 impl TopRow {

@@ -31,6 +31,8 @@ pub struct Function {
     pub file: Vec<u8>,
     /// The line where it begins; 0 if it is not known.
     pub line: u32,
+    /// The column where it begins; 0 if it is not known. Functions of minified scripts share a line.
+    pub column: u32,
     /// What it is.
     pub kind: FunctionKind,
 }
@@ -112,7 +114,7 @@ impl Table {
         self.messages.clone_from(&window.messages);
         self.forget_last();
         let totals = Totals::all(profile);
-        for (id, count) in totals.functions() {
+        for (id, count) in totals.functions(profile) {
             let row = profile.function(id);
             let counts = self.functions.entry(Function::of(profile, id)).or_default();
             counts.iter_mut().for_each(|counts| counts.add(count.own, count.total));
@@ -122,14 +124,15 @@ impl Table {
         }
         self.samples.iter_mut().for_each(|samples| samples.all += totals.samples());
         for (id, code) in profile.numbered_codes() {
-            let own = totals.of_code(id).own;
-            if own == 0 || code.tier.is_empty() {
+            let tiers = totals.tiers(profile, [id]);
+            if tiers.is_empty() {
                 continue;
             }
             if let Some(counts) = self.functions.get_mut(&Function::of(profile, code.function)) {
-                let tier = profile.text(code.tier);
                 for counts in counts {
-                    *counts.tiers.entry(tier.to_vec()).or_default() += own;
+                    for (tier, own) in &tiers {
+                        *counts.tiers.entry(profile.text(*tier).to_vec()).or_default() += own;
+                    }
                 }
             }
         }
@@ -214,6 +217,7 @@ impl Function {
             name: profile.text(row.name).to_vec(),
             file: profile.text(row.file).to_vec(),
             line: row.line,
+            column: row.column,
             kind: row.kind,
         }
     }

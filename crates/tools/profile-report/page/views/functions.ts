@@ -28,10 +28,13 @@ export class Functions {
       if (items.total[item] > 0 && (search.isEmpty || search.has(grouping.functionOf[item]))) chosen.push(item);
     }
     const { own, total } = items;
-    const byName = (a: number, b: number) => (grouping.name(a) < grouping.name(b) ? -1 : 1);
+    const compare = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
+    const place = (item: number) => profile.functionPlace(grouping.functionOf[item]);
+    // As all views sort functions: `Totals::functions`.
+    const byName = (a: number, b: number) => compare(grouping.name(a), grouping.name(b)) || compare(place(a), place(b)) || a - b;
     const orders = {
-      own: (a: number, b: number) => own[b] - own[a] || total[b] - total[a] || a - b,
-      total: (a: number, b: number) => total[b] - total[a] || own[b] - own[a] || a - b,
+      own: (a: number, b: number) => own[b] - own[a] || total[b] - total[a] || byName(a, b),
+      total: (a: number, b: number) => total[b] - total[a] || own[b] - own[a] || byName(a, b),
       name: byName,
     };
     this.items = chosen.sort(orders[this.order]);

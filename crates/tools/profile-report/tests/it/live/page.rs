@@ -43,7 +43,11 @@ impl Report {
     fn functions(&self, selection: &Selection) -> Vec<(String, u64, u64)> {
         let totals = Totals::of(&self.profile, selection.of(&self.profile));
         let text = |id| String::from_utf8_lossy(self.profile.function_name(id)).into_owned();
-        totals.functions().iter().map(|&(id, count)| (text(id), count.own, count.total)).collect()
+        totals
+            .functions(&self.profile)
+            .iter()
+            .map(|&(id, count)| (text(id), count.own, count.total))
+            .collect()
     }
 
     /// The boxes of the flame graph: the path of names, and the share of the width.
