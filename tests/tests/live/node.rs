@@ -15,7 +15,7 @@ fn record_interpreted(call_graph: &str) -> Recorded {
 /// Number of samples with a function on the stack.
 fn inclusive(report: &Value, function: &str) -> u64 {
     let rows = report["top"].as_array().expect("a list");
-    let is_it = |row: &&Value| row["name"].as_str().is_some_and(|name| name.starts_with(function));
+    let is_it = |row: &&Value| row["name"].as_str().is_some_and(|name| name == function);
     let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {function}: {rows:#?}"));
     row["inclusive"].as_u64().expect("a number")
 }
@@ -34,8 +34,8 @@ fn in_chains(chains: &[Chain], function: &str) -> u64 {
 fn interpreted_functions_are_on_copied_stacks() {
     let recorded = record_interpreted("dwarf,16384");
     let (report, chains) = (&recorded.report, recorded.chains());
-    let innermost = inclusive(report, "innermost ");
-    let (middle, outer) = (inclusive(report, "middle "), inclusive(report, "outer "));
+    let innermost = inclusive(report, "innermost");
+    let (middle, outer) = (inclusive(report, "middle"), inclusive(report, "outer"));
     let by_perf = in_chains(&chains, "innermost");
     assert!(outer > 50, "{report}");
     // Each was called by the next one.
@@ -54,7 +54,7 @@ fn interpreted_functions_are_on_copied_stacks() {
 fn callers_that_are_interpreted_have_names() {
     let recorded = record_interpreted("fp");
     let (report, chains) = (&recorded.report, recorded.chains());
-    let (middle, outer) = (inclusive(report, "middle "), inclusive(report, "outer "));
+    let (middle, outer) = (inclusive(report, "middle"), inclusive(report, "outer"));
     assert!(outer > 50 && middle * 10 >= outer * 9, "{report}");
     assert_eq!(in_chains(&chains, "outer"), outer);
     assert_eq!(in_chains(&chains, "middle"), middle);

@@ -47,6 +47,21 @@ fn function(symbol: &str) -> String {
     if name.starts_with(' ') { format!("(anonymous){name}") } else { name }
 }
 
+/// The name of a function of a report, with its place as symbols of V8 have it.
+fn told_name(row: &Value) -> String {
+    let name = row["name"].as_str().expect("a name");
+    if number(&row["line"]) == 0 {
+        return name.to_owned();
+    }
+    // Modules of node itself are shown as files.
+    let file = row["file"].as_str().expect("a file").replacen("node/", "node:", 1);
+    let column = match number(&row["column"]) {
+        0 => String::new(),
+        column => format!(":{column}"),
+    };
+    format!("{name} {file}:{}{column}", row["line"])
+}
+
 /// Samples by function: in it, and in it or what it called.
 #[derive(Debug, Default)]
 struct Truth {
@@ -79,7 +94,7 @@ impl Truth {
     fn expect(&self, report: &Value, has_stacks: bool) -> usize {
         let top = report["top"].as_array().expect("a list");
         for row in top {
-            let name = row["name"].as_str().expect("a name");
+            let name = &*told_name(row);
             if name.chars().any(char::is_control) {
                 // perf shows it in another spelling.
                 continue;
@@ -275,7 +290,7 @@ fn node_that_collects_garbage() {
     let chains = expect_activities_of_node(&recorded);
     Truth::of(&chains).expect(report, true);
 
-    let spin = top(report, "spin ");
+    let spin = top(report, "spin");
     assert!(number(&spin["inclusive"]) >= number(&spin["samples"]), "{spin}");
     assert_eq!(spin["has_lines"], true);
     let symbol = spin["symbol"].as_str().expect("a symbol");

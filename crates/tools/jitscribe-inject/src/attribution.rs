@@ -120,6 +120,7 @@ impl SampleAttribution {
                 sampled.again(mark, time, is_top.into());
                 on_stack = true;
                 if is_top {
+                    stacks.add_own(frame.code);
                     counts.named += 1;
                     work = Some(Work::Runtime(Activity::Interpreter));
                     ip = None;
@@ -130,7 +131,7 @@ impl SampleAttribution {
                 match &mut cache.at(&process, ip, time, sampled).occupant {
                     Occupant::Code { mark: code, as_of } => {
                         sampled.again(*code, as_of.unwrap_or(time), 1);
-                        sampled.code(*code).into_iter().for_each(|code| stacks.add(code));
+                        sampled.code(*code).into_iter().for_each(|code| stacks.add_own(code));
                         work = Some(Work::Jitted);
                         counts.named += 1;
                         counts.named_before += u64::from(process.named_by_perf);
@@ -200,7 +201,7 @@ impl SampleAttribution {
                 let id = self.sampled.id(space, piece.code, time);
                 self.sampled.again(id, time, 1);
                 // Its callers count already.
-                self.stacks.add(piece.code);
+                self.stacks.add_own(piece.code);
                 self.stacks.end_sample(false);
                 self.counts.inferred += 1;
                 self.counts.unnamed -= 1;

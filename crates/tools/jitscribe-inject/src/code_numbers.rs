@@ -26,14 +26,6 @@ impl CodeNumbers {
             *place = above(number);
         }
     }
-
-    /// Replaces the numbers that `new` has others for.
-    pub fn replace(&mut self, new: impl Fn(usize) -> Option<usize>) {
-        for place in self.0.iter_mut().flatten() {
-            let number = usize::try_from(place.get() - 1).ok().and_then(&new);
-            *place = number.and_then(above).unwrap_or(*place);
-        }
-    }
 }
 
 /// How a number is kept: 0 stands for none.

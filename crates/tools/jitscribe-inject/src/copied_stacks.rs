@@ -65,11 +65,14 @@ impl<'a> CopiedStacks<'a> {
         for (depth, &address) in sample.user.iter().enumerate() {
             let occupant = self.cache.at(&process, address, sample.time, &mut Numbers).occupant;
             let code = self.code(occupant);
-            code.into_iter().for_each(|code| self.stacks.add(code));
+            let is_top = depth == 0;
+            code.into_iter().for_each(|code| match is_top && sample.is_in_user {
+                true => self.stacks.add_own(code),
+                false => self.stacks.add(code),
+            });
             if !has_code || work.is_some() {
                 continue;
             }
-            let is_top = depth == 0;
             let interprets = code.is_some_and(|code| self.is_interpreted(code));
             work = match occupant {
                 _ if is_top && interprets => Some(Work::Runtime(Activity::Interpreter)),

@@ -18,6 +18,8 @@ pub struct StackSets {
     codes: Vec<u32>,
     /// The codes of the current sample.
     current: Vec<u32>,
+    /// The code that the current sample is in.
+    own: Option<CodeId>,
     has_stacks: bool,
 }
 
@@ -27,6 +29,7 @@ struct StackSet {
     hash: u64,
     start: usize,
     count: usize,
+    own: Option<CodeId>,
     samples: u64,
 }
 
@@ -43,6 +46,12 @@ impl StackSets {
         self.current.push(code.0);
     }
 
+    /// Adds the code that the current sample is in.
+    pub fn add_own(&mut self, code: CodeId) {
+        self.add(code);
+        self.own = Some(code);
+    }
+
     /// Ends the current sample. `has_stack` tells whether its callers are known.
     pub fn end_sample(&mut self, has_stack: bool) {
         self.has_stacks |= has_stack;
@@ -51,15 +60,17 @@ impl StackSets {
         }
         self.current.sort_unstable();
         self.current.dedup();
-        let hash = FxBuildHasher.hash_one(&self.current[..]);
+        let own = self.own.take();
+        let hash = FxBuildHasher.hash_one((own, &self.current[..]));
         let (codes, current) = (&mut self.codes, &self.current);
-        let is_same = |set: &StackSet| set.hash == hash && set.codes(codes) == current;
+        let is_same =
+            |set: &StackSet| set.hash == hash && set.own == own && set.codes(codes) == current;
         if let Some(set) = self.sets.find_mut(hash, is_same) {
             set.samples += 1;
         } else {
             let (start, count) = (codes.len(), current.len());
             codes.extend(current);
-            let set = StackSet { hash, start, count, samples: 1 };
+            let set = StackSet { hash, start, count, own, samples: 1 };
             self.sets.insert_unique(hash, set, |set| set.hash);
         }
         self.current.clear();
@@ -70,11 +81,13 @@ impl StackSets {
         self.has_stacks
     }
 
-    /// The codes on stacks, each set once, and how many samples have it.
-    pub fn sets(&self) -> impl Iterator<Item = (impl Iterator<Item = CodeId>, u64)> {
+    /// The codes on stacks, each set once: with the code that its samples are in, and their number.
+    pub fn sets(
+        &self,
+    ) -> impl Iterator<Item = (impl Iterator<Item = CodeId>, Option<CodeId>, u64)> {
         self.sets.iter().map(|set| {
             let codes = set.codes(&self.codes);
-            (codes.iter().map(|&code| CodeId(code)), set.samples)
+            (codes.iter().map(|&code| CodeId(code)), set.own, set.samples)
         })
     }
 }

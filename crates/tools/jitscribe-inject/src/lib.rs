@@ -101,6 +101,7 @@ mod inferred;
 mod injector;
 mod interner;
 mod interpreted;
+pub mod jitted_function;
 mod limits;
 mod listed_codes;
 mod locate;

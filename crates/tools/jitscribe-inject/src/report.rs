@@ -98,8 +98,14 @@ pub struct TierSamples {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TopFunction {
-    /// Its name, without the marks of tiers.
+    /// Its name, without the marks of tiers and without its place.
     pub name: String,
+    /// Its file; empty if the name of its code does not have it.
+    pub file: String,
+    /// The line where it begins; 0 if it is not known.
+    pub line: u32,
+    /// The column where it begins; 0 if it is not known.
+    pub column: u32,
     /// The name of its code with the most samples in the image's symbols, which perf shows.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub symbol: Vec<u8>,

@@ -1,17 +1,19 @@
 //! The functions with the most samples.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-
 use code_timeline::CodeId;
 use jitdump::CodeLoad;
-use rustc_hash::FxBuildHasher;
+use profile::{
+    Builder, Code, Count, Frame, FrameId, Function, FunctionId, FunctionKind, Profile,
+    SampledStack, StringId, Totals,
+};
 
 use super::activity::is_interpreter;
 use super::attribution::SampleAttribution;
 use super::code_numbers::CodeNumbers;
 use super::code_table::CodeTable;
-use super::function_name::{FunctionName, osr_alternative};
+use super::function_name::FunctionName;
 use super::inclusive::StackSets;
+use super::jitted_function::{JittedFunctions, JittedName};
 use super::report::{TierSamples, TopFunction};
 use crate::Result;
 
@@ -32,7 +34,7 @@ impl Hits {
         for (code, hits) in attribution.hits() {
             all.in_code[code.index()] += hits;
         }
-        for code in attribution.stacks().sets().flat_map(|(codes, _)| codes) {
+        for code in attribution.stacks().sets().flat_map(|(codes, ..)| codes) {
             all.on_stack[code.index()] = true;
         }
         all
@@ -40,7 +42,7 @@ impl Hits {
 
     /// Adds the codes on stacks that were unwound later.
     pub fn add_stacks(&mut self, stacks: &StackSets) {
-        for code in stacks.sets().flat_map(|(codes, _)| codes) {
+        for code in stacks.sets().flat_map(|(codes, ..)| codes) {
             if let Some(on_stack) = self.on_stack.get_mut(code.index()) {
                 *on_stack = true;
             }
@@ -110,33 +112,31 @@ impl CodeDescription {
     }
 }
 
-/// Collects the functions of the codes that were seen: some while images are written, the others afterwards.
+/// Collects the codes that were seen, as a profile: some while images are written, the others afterwards. Its stacks have no
+/// order, and no inlined calls.
 #[derive(Debug, Default)]
 pub struct Top {
-    functions: Vec<Function>,
-    by_name: HashMap<Vec<u8>, usize, FxBuildHasher>,
-    /// The place of the function, by code.
+    /// By code of the profile.
+    codes: Vec<SeenCode>,
+    builder: Builder,
+    /// The number in the profile, by code.
     by_code: Option<CodeNumbers>,
     with_lines: u64,
     interpreted: u64,
 }
 
-/// All codes of one function.
-#[derive(Debug, Default)]
-struct Function {
-    /// Number of samples in them.
+/// A code that was seen.
+#[derive(Clone, Copy, Debug)]
+struct SeenCode {
+    /// Its name in images.
+    symbol: StringId,
+    tier: StringId,
+    /// Number of samples in it.
     samples: u64,
-    /// Number of samples with one of them on the stack.
-    inclusive: u64,
-    tiers: BTreeMap<Vec<u8>, u64>,
-    /// The code to look at: with bytes rather than without, and then the one with the most samples.
-    shown: Option<(bool, u64, Vec<u8>)>,
+    has_bytes: bool,
     has_lines: bool,
     interprets: bool,
 }
-
-/// The samples of a function, in it and through it; its name; and its place.
-type Ranked = ((u64, u64), Vec<u8>, usize);
 
 /// All that is known of the functions.
 #[derive(Debug, Default)]
@@ -152,41 +152,29 @@ pub struct Functions {
 impl Top {
     /// Records a code. A second call for the same code has no effect.
     pub fn add(&mut self, code: CodeId, description: CodeDescription, hits: &Hits) {
-        if self.place(code).is_some() {
+        if self.has(code) {
             return;
         }
         let CodeDescription { name, tier, has_bytes, has_lines } = description;
         let samples = hits.in_code(code);
-        let marked = FunctionName::of(&name);
-        let tier = tier.as_deref().or(marked.tier);
-        let place = match self.by_name.get(&*marked.function) {
-            Some(&place) => place,
-            None => {
-                self.functions.push(Function::default());
-                self.by_name.insert(marked.function.to_vec(), self.functions.len() - 1);
-                self.functions.len() - 1
-            }
-        };
-        self.by_code.get_or_insert_with(|| CodeNumbers::new(hits.len())).set(code, place);
+        let tier = tier.as_deref().or(FunctionName::of(&name).tier);
         let interprets = is_interpreter(&name, tier);
         self.with_lines += if has_lines { samples } else { 0 };
         self.interpreted += if interprets { samples } else { 0 };
-        let Some(function) = self.functions.get_mut(place) else { return };
-        function.samples += samples;
-        function.has_lines |= has_lines;
-        function.interprets |= interprets && tier.is_none();
-        if let Some(tier) = tier.filter(|_| samples > 0) {
-            *function.tiers.entry(tier.to_vec()).or_default() += samples;
-        }
-        let shown = (has_bytes, samples);
-        if function.shown.as_ref().is_none_or(|(bytes, most, _)| shown > (*bytes, *most)) {
-            function.shown = Some((has_bytes, samples, name));
-        }
+        let number = self.codes.len();
+        self.by_code.get_or_insert_with(|| CodeNumbers::new(hits.len())).set(code, number);
+        self.codes.push(SeenCode {
+            symbol: self.builder.string(&code_image::symbol_name(&name)),
+            tier: self.builder.string(tier.unwrap_or_default()),
+            samples,
+            has_bytes,
+            has_lines,
+            interprets: interprets && tier.is_none(),
+        });
     }
 
-    /// The place of a code's function.
-    fn place(&self, code: CodeId) -> Option<usize> {
-        self.by_code.as_ref()?.get(code)
+    fn has(&self, code: CodeId) -> bool {
+        self.by_code.as_ref().is_some_and(|numbers| numbers.get(code).is_some())
     }
 
     /// The first functions, after all codes in images were recorded.
@@ -198,7 +186,7 @@ impl Top {
     ) -> Result<Functions> {
         let mut reader = table.reader();
         for id in hits.seen() {
-            if self.place(id).is_some() {
+            if self.has(id) {
                 continue;
             }
             let description = match table.name_without_dump(id) {
@@ -212,102 +200,94 @@ impl Top {
             };
             self.add(id, description, hits);
         }
-        let same = self.merge_marked();
-        let mut by_code = self.by_code.take().unwrap_or_default();
-        if !same.is_empty() {
-            by_code.replace(|place| same.get(&place).copied());
-        }
-        // The last set that each function is in: a function counts once a set.
-        let mut last_set = vec![None; self.functions.len()];
-        for (set, (codes, count)) in stacks.sets().enumerate() {
-            for place in codes.filter_map(|code| by_code.get(code)) {
-                let Some(last) = last_set.get_mut(place) else { continue };
-                if last.replace(set) != Some(set)
-                    && let Some(function) = self.functions.get_mut(place)
-                {
-                    function.inclusive += count;
-                }
-            }
-        }
-        let functions = &self.functions;
-        let rank = |place: usize| {
-            functions.get(place).map_or((0, 0), |function| (function.samples, function.inclusive))
+        let frames = self.add_frames();
+        let stacks_of_codes = self.add_stacks(stacks, &frames);
+        let Self { codes, builder, with_lines, interpreted, .. } = self;
+        let profile = builder.finish();
+        let totals = Totals::of_stacks(&profile, stacks_of_codes.into_iter());
+        let is_jitted = |id: FunctionId| profile.function(id).kind != FunctionKind::Unknown;
+        let reported = |(id, count): (FunctionId, Count)| {
+            let total = stacks.has_stacks().then_some(count.total);
+            TopFunction::of(&profile, &totals, &codes, id, (count.own, total))
         };
-        let ranked = self.by_name.into_iter().map(|(name, place)| (rank(place), name, place));
-        let mut sorted: Vec<_> = ranked.filter(|&(rank, ..)| rank != (0, 0)).collect();
-        let order =
-            |(more, a, _): &Ranked, (less, b, _): &Ranked| less.cmp(more).then_with(|| a.cmp(b));
-        // Nearly all of them may be in one sample only, which makes sorting by name slow.
-        if sorted.len() > TOP {
-            sorted.select_nth_unstable_by(TOP, order);
-            sorted.truncate(TOP);
-        }
-        sorted.sort_unstable_by(order);
-        let has_stacks = stacks.has_stacks();
-        let mut top = Vec::new();
-        for (_, name, place) in sorted {
-            let function = self.functions.get_mut(place).map(std::mem::take);
-            top.extend(function.map(|function| function.reported(&name, has_stacks)));
-        }
-        let (with_lines, interpreted) = (self.with_lines, self.interpreted);
-        Ok(Functions { top, with_lines, interpreted })
+        let first = totals.first_functions(&profile, TOP, is_jitted).into_iter();
+        Ok(Functions { top: first.map(reported).collect(), with_lines, interpreted })
     }
 
-    /// Merges functions whose names differ by a mark that may be part of the name. Returns the place of the other function for the place of
-    /// each that was merged into it.
-    fn merge_marked(&mut self) -> HashMap<usize, usize> {
-        let mut merged = HashMap::new();
-        for (name, &place) in &self.by_name {
-            let other = osr_alternative(name).and_then(|other| self.by_name.get(&*other));
-            if let Some(&other) = other {
-                merged.insert(place, other);
-            }
+    /// Adds the codes to the profile, with their functions. Returns a frame of each.
+    fn add_frames(&mut self) -> Vec<FrameId> {
+        let Self { codes, builder, .. } = self;
+        let mut functions = JittedFunctions::default();
+        if codes.iter().any(|code| JittedFunctions::is_ambiguous(builder.text(code.symbol))) {
+            codes.iter().for_each(|code| functions.add(builder.text(code.symbol)));
         }
-        // `oof` would be merged into `of`, which is merged into `f`.
-        let chained: HashSet<usize> = merged.keys().copied().collect();
-        merged.retain(|_, other| !chained.contains(other));
-        for (&place, &other) in &merged {
-            let Some(function) = self.functions.get_mut(place).map(std::mem::take) else {
-                continue;
-            };
-            let Some(kept) = self.functions.get_mut(other) else { continue };
-            kept.samples += function.samples;
-            kept.has_lines |= function.has_lines;
-            for (tier, samples) in function.tiers {
-                *kept.tiers.entry(tier).or_default() += samples;
+        let mut symbol = Vec::new();
+        let frames = codes.iter().map(|seen| {
+            symbol.clear();
+            symbol.extend_from_slice(builder.text(seen.symbol));
+            let function = functions.of_code(builder, &JittedName::of(&symbol), None);
+            let mut code = Code::new(function, 0);
+            (code.symbol, code.tier) = (seen.symbol, seen.tier);
+            let mut frame = Frame::new(function);
+            frame.code = Some(builder.code(code));
+            builder.frame(frame)
+        });
+        frames.collect()
+    }
+
+    /// Adds the stacks to the profile. Where the innermost frame is no jitted code, it is a function without a name.
+    fn add_stacks(&mut self, stacks: &StackSets, frames: &[FrameId]) -> Vec<SampledStack> {
+        let Self { builder, by_code, .. } = self;
+        let outside = builder.function(Function::new(StringId::EMPTY, FunctionKind::Unknown));
+        let outside = builder.frame(Frame::new(outside));
+        let frame_of = |code: CodeId| {
+            let number = by_code.as_ref().and_then(|numbers| numbers.get(code))?;
+            frames.get(number).copied()
+        };
+        let mut all = Vec::new();
+        for (codes, own, samples) in stacks.sets() {
+            let callers = codes.filter(|code| Some(*code) != own).filter_map(frame_of);
+            let mut stack = None;
+            for frame in callers {
+                stack = Some(builder.stack(stack, frame));
             }
-            let rank = |shown: &Option<(bool, u64, Vec<u8>)>| {
-                shown.as_ref().map(|(has_bytes, samples, _)| (*has_bytes, *samples))
-            };
-            if rank(&function.shown) > rank(&kept.shown) {
-                kept.shown = function.shown;
-            }
+            let stack = builder.stack(stack, own.and_then(frame_of).unwrap_or(outside));
+            all.push(SampledStack { stack, samples, weight: samples });
         }
-        merged
+        all
     }
 }
 
-impl Function {
-    fn reported(self, name: &[u8], has_stacks: bool) -> TopFunction {
-        let (has_code, _, symbol) = self.shown.unwrap_or_default();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut tiers: Vec<TierSamples> = self
-            .tiers
-            .iter()
-            .map(|(tier, &samples)| TierSamples { tier: text(tier), samples })
-            .collect();
-        tiers.sort_by_key(|tier| std::cmp::Reverse(tier.samples));
-        let symbol = code_image::symbol_name(&symbol).to_vec();
-        TopFunction {
-            name: text(name),
-            symbol_text: text(&symbol),
-            symbol,
-            samples: self.samples,
-            inclusive: has_stacks.then_some(self.inclusive),
-            tiers,
-            has_code,
-            has_lines: self.has_lines,
-            interprets: self.interprets,
+impl TopFunction {
+    fn of(
+        profile: &Profile,
+        totals: &Totals,
+        seen: &[SeenCode],
+        id: FunctionId,
+        (samples, inclusive): (u64, Option<u64>),
+    ) -> Self {
+        let codes = profile.codes_of(id).map(|(code, _)| code);
+        let codes: Vec<(profile::CodeId, &SeenCode)> =
+            codes.filter_map(|code| Some((code, seen.get(code.0 as usize)?))).collect();
+        // The code to look at: with bytes rather than without, and then the first of those with the most samples.
+        let shown = codes.iter().rev().map(|(_, seen)| *seen);
+        let shown = shown.max_by_key(|seen| (seen.has_bytes, seen.samples));
+        let text = |id| String::from_utf8_lossy(profile.text(id)).into_owned();
+        let tiers = totals.tiers(profile, codes.iter().map(|(code, _)| *code)).into_iter();
+        let function = profile.function(id);
+        Self {
+            name: text(function.name),
+            file: text(function.file),
+            line: function.line,
+            column: function.column,
+            symbol_text: shown.map(|seen| text(seen.symbol)).unwrap_or_default(),
+            symbol: shown.map(|seen| profile.text(seen.symbol).to_vec()).unwrap_or_default(),
+            samples,
+            inclusive,
+            tiers: tiers.map(|(tier, samples)| TierSamples { tier: text(tier), samples }).collect(),
+            has_code: shown.is_some_and(|seen| seen.has_bytes),
+            has_lines: codes.iter().any(|(_, seen)| seen.has_lines),
+            interprets: codes.iter().any(|(_, seen)| seen.interprets),
         }
     }
 }

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use jitscribe_inject::Warning;
 use jitscribe_inject::files::pid_of_image;
+use jitscribe_inject::jitted_function::{JittedFunctions, JittedName};
 use profile::{Builder, Code, CodeId, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code_lists::{CodeLists, ListedCode};
-use crate::functions::{JittedFunctions, JittedName, native};
+use crate::functions::native;
 use crate::modules::{InFile, Module, Modules};
 use crate::recorded_code::CodePlace;
 use crate::threads::Threads;

@@ -22,9 +22,9 @@ use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
 use crate::demangle::demangled;
-use crate::functions::inlined_name;
 use crate::modules::Modules;
 use crate::source_users::SourceUsers;
+use jitscribe_inject::jitted_function::inlined_name;
 
 /// Larger source files are not read.
 const LARGEST_SOURCE: u64 = 1 << 26;

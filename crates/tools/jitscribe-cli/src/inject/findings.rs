@@ -39,11 +39,16 @@ pub fn print_findings(report: &Report) {
     for function in report.top.iter().filter(|function| !has_own || function.samples > 0) {
         let total = function.inclusive.map(|total| percent(total, samples.samples));
         let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
+        let place = match (function.file.as_str(), function.line) {
+            ("", _) => String::new(),
+            (file, 0) => format!("  {}", text::name(file.as_bytes())),
+            (file, line) => format!("  {}:{line}", text::name(file.as_bytes())),
+        };
         note::say(format_args!(
-            "{:>8}{total} {:>7}  {}",
+            "{:>8}{total} {:>7}  {}{place}",
             percent(function.samples, samples.samples),
             function.samples,
-            text::name(&code_image::symbol_name(function.name.as_bytes()))
+            text::name(function.name.as_bytes())
         ));
     }
 }
