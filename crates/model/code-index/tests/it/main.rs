@@ -1,0 +1,5 @@
+//! Answers, compared with a memory that the same events change byte by byte.
+
+mod dumps;
+mod model;
+mod sources;
