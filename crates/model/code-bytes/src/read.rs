@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use code_timeline::{AddressSpaceId, Code, HistoryBuilder, Processes};
-use jitdump::{CodeEvent, DumpFile, FLAG_ARCH_TIMESTAMP, OpenError, ReadAt};
+use code_index::DumpEvents;
+use code_timeline::{HistoryBuilder, Processes};
+use jitdump::{DumpFile, FLAG_ARCH_TIMESTAMP, OpenError, ReadAt};
 
 use crate::{CodeBytes, Place};
 
@@ -28,35 +29,27 @@ impl CodeBytes {
     /// # Errors
     /// [`Error::Open`], [`Error::Memory`].
     pub fn read(file: impl ReadAt, size: u64) -> Result<Self, Error> {
-        // A dump alone has no record of forks, so all code is attributed to one process.
-        const ONE: AddressSpaceId = AddressSpaceId::ONLY;
         let mut file = DumpFile::open(file, size)?;
         let quirks = file.quirks().map_err(OpenError::Read)?;
         let has_processor_clock = file.header().flags & FLAG_ARCH_TIMESTAMP != 0;
         let mut history = HistoryBuilder::new();
-        let mut source = history.source();
+        let mut events = DumpEvents::new(&mut history);
         let mut content = Vec::new();
         let (mut damage, mut refused, mut damaged) = (Vec::new(), false, 0_u64);
         let outcome = file.for_each_code(quirks, |event| {
             match event {
-                Ok(CodeEvent::Load(load)) if load.size > 0 => {
-                    let (Some(name), Some(bytes)) =
-                        (append(&mut content, load.name), append(&mut content, load.bytes))
-                    else {
-                        refused = true;
+                Ok(event) => {
+                    events.take(event, |load| {
+                        let name = append(&mut content, load.name);
+                        let bytes = append(&mut content, load.bytes);
+                        refused |= name.is_none() || bytes.is_none();
+                        let [name, bytes] = [name, bytes].map(Option::unwrap_or_default);
+                        Place { name, bytes }
+                    });
+                    if refused {
                         return ControlFlow::Break(());
-                    };
-                    let origin = Place { name, bytes };
-                    let code = Code { address: load.address, size: load.size, origin };
-                    let id = source.load(ONE, load.timestamp, load.index, code);
-                    if let Some(died) = load.died() {
-                        source.unload(ONE, died, id);
                     }
                 }
-                Ok(CodeEvent::Move(to)) => {
-                    source.moved(ONE, to.timestamp, to.index, to.old_address, to.new_address);
-                }
-                Ok(_) => {}
                 Err(error) => {
                     damaged += 1;
                     if damage.len() < DESCRIBED {
@@ -73,9 +66,8 @@ impl CodeBytes {
         if damaged > damage.len() as u64 {
             damage.push(format!("and {} more", damaged - damage.len() as u64));
         }
-        let processes = Processes::new();
-        source.finish(&processes);
-        let history = history.finish(&processes, 0);
+        events.finish();
+        let history = history.finish(&Processes::new(), 0);
         Ok(Self { history, content, has_processor_clock, damage })
     }
 }
