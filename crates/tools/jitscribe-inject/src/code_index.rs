@@ -9,12 +9,13 @@ use jitdump::CodeLoad;
 use rustc_hash::FxBuildHasher;
 
 use super::Result;
-use super::code_lines::{CodeLines, Frame};
+use super::code_lines::{decoded_lines, resolved_lines};
 use super::code_table::{CodeReader, CodeTable};
 use super::lookup::{LookupCache, Numbers, Occupant};
 use super::recording::Recording;
 use super::source_lines::{CachedResolver, SourceResolver};
 use super::sources::Codes;
+use code_index::{CodeLines, Frame};
 
 /// Codes with more lines and calls than this are not cached.
 const HELD: usize = 1 << 20;
@@ -128,8 +129,8 @@ impl<'a> CodeIndex<'a> {
         let code = self.table.history.code(id);
         let sources = &self.sources;
         let lines_of = |name: Vec<u8>, load: Option<&CodeLoad<'_>>| match sources {
-            Some(sources) => CodeLines::resolve(name, code.address, load, sources),
-            None => CodeLines::decode(name, code.address, load),
+            Some(sources) => resolved_lines(name, code.address, load, sources),
+            None => decoded_lines(name, code.address, load),
         };
         let lines = match self.table.name_without_dump(id) {
             Some(name) => lines_of(name.to_vec(), None),

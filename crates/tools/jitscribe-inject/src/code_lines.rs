@@ -1,199 +1,29 @@
-//! Maps an address within a code to functions and lines.
-
-use std::borrow::Cow;
-use std::ops::Range;
+//! The functions and lines of a code, with files as this crate's images name them.
 
 use code_image::jitdump::Position;
-use code_timeline::ranges::Canvas;
-use jitdump::extension::InlinedCall;
-use jitdump::{CodeLoad, LineEntry};
+use code_index::{CodeLines, SourcePlace};
+use jitdump::CodeLoad;
 
 use super::source_lines::{CachedResolver, source_name};
 
-/// One function at an address: the code's own, or one that was inlined into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
-    /// The function's name.
-    pub function: &'a [u8],
-    /// The file, as a path; empty for unknown.
-    pub file: &'a [u8],
-    /// The line from 1; 0 for unknown.
-    pub line: u32,
-    /// Whether it was inlined.
-    pub inlined: bool,
+/// The lines of a code named `name` that begins at `start`. Addresses are adjusted if the code was moved.
+#[must_use]
+pub fn decoded_lines(name: Vec<u8>, start: u64, load: Option<&CodeLoad<'_>>) -> CodeLines {
+    CodeLines::new(name, start, load, None, |place| (source_name(place.file), place.line))
 }
 
-/// The maximum number of inlined calls reported for an address, the same as in an image.
-const DEEPEST: usize = 127;
-
-/// The name, the lines and the inlined calls of one code.
-#[derive(Debug)]
-pub struct CodeLines {
-    name: Box<[u8]>,
-    files: Vec<Box<[u8]>>,
-    /// Sorted by address.
-    lines: Vec<Line>,
-    calls: Vec<Call>,
-    /// The innermost call at each address; sorted by address, disjoint.
-    innermost: Vec<(Range<u64>, u32)>,
-}
-
-/// A source line that applies from `address` on.
-#[derive(Debug)]
-struct Line {
-    address: u64,
-    file: u32,
-    line: u32,
-}
-
-#[derive(Debug)]
-struct Call {
-    parent: Option<u32>,
-    name: Box<[u8]>,
-    file: u32,
-    line: u32,
-}
-
-impl CodeLines {
-    /// The lines of a code named `name` that begins at `start`. Addresses are adjusted if the code was moved.
-    #[must_use]
-    pub fn decode(name: Vec<u8>, start: u64, load: Option<&CodeLoad<'_>>) -> Self {
-        Self::decode_with(name, start, load, None, |position| {
-            (source_name(position.file), position.line)
-        })
-    }
-
-    /// The same with the positions in the user's sources.
-    #[must_use]
-    pub fn resolve<'p, 'a: 'p>(
-        name: Vec<u8>,
-        start: u64,
-        load: Option<&CodeLoad<'p>>,
-        sources: &CachedResolver<'a>,
-    ) -> Self {
-        let whole = sources.whole(&name, load);
-        Self::decode_with(name, start, load, whole, |position| {
-            let Position { file, line, .. } = sources.place(position);
-            (file.into(), line)
-        })
-    }
-
-    fn decode_with<'p>(
-        name: Vec<u8>,
-        start: u64,
-        load: Option<&CodeLoad<'p>>,
-        whole: Option<Position<'_>>,
-        place: impl Fn(Position<'p>) -> (Cow<'p, [u8]>, u32),
-    ) -> Self {
-        let mut all = Self {
-            name: name.into(),
-            files: Vec::new(),
-            lines: Vec::new(),
-            calls: Vec::new(),
-            innermost: Vec::new(),
-        };
-        let mut names = Names::default();
-        if let Some(whole) = whole {
-            let file = names.number(whole.file);
-            all.lines.push(Line { address: start, file, line: whole.line });
-        }
-        let Some(load) = load else {
-            all.files = names.files;
-            return all;
-        };
-        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(start);
-        for entry in load.lines() {
-            let LineEntry { file, line, column, .. } = entry;
-            let (file, line) = place(Position { file, line, column });
-            all.lines.push(Line { address: here(entry.address), file: names.number(&file), line });
-        }
-        // A stable sort: of several lines at one address, the last one applies from there on.
-        all.lines.sort_by_key(|line| line.address);
-        let mut canvas = Canvas::new();
-        for (number, call) in (0..).zip(load.inlined()) {
-            // A call comes after the one that it was inlined into, and covers it.
-            for range in call.ranges {
-                canvas.paint(here(range.start)..here(range.end), number);
-            }
-            let InlinedCall { file, line, column, .. } = call;
-            let (file, line) = place(Position { file, line, column });
-            let file = names.number(&file);
-            all.calls.push(Call { parent: call.parent, name: call.name.into(), file, line });
-        }
-        all.innermost = canvas.visible().collect();
-        all.files = names.files;
-        all
-    }
-
-    /// The code's name.
-    #[must_use]
-    pub fn name(&self) -> &[u8] {
-        &self.name
-    }
-
-    /// How many lines and calls there are, and one for the code.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "there is always the code")]
-    pub fn len(&self) -> usize {
-        self.lines.len() + self.calls.len() + self.innermost.len() + 1
-    }
-
-    /// The functions at `address`, the innermost first; the last one is the code's own.
-    pub fn at(&self, address: u64) -> impl Iterator<Item = Frame<'_>> {
-        let line = self.line_at(address);
-        let file = line.map(|line| self.file(line.file)).unwrap_or_default();
-        let mut next = Some((self.innermost_at(address), file, line.map_or(0, |line| line.line)));
-        let mut depth = 0;
-        std::iter::from_fn(move || {
-            let (call, file, line) = next.take()?;
-            depth += 1;
-            // A parent has a smaller number than the call, so this ends. Calls nested deeper than any compiler
-            // produces are skipped, because they would be repeated for each frame of each stack.
-            let call = call.filter(|_| depth <= DEEPEST);
-            let Some(call) = call.and_then(|call| self.calls.get(call as usize)) else {
-                return Some(Frame { function: &self.name, file, line, inlined: false });
-            };
-            next = Some((call.parent, self.file(call.file), call.line));
-            Some(Frame { function: &call.name, file, line, inlined: true })
-        })
-    }
-
-    /// The file of the first known line.
-    pub fn first_file(&self) -> Option<&[u8]> {
-        self.lines.iter().find(|line| line.line != 0).map(|line| self.file(line.file))
-    }
-
-    fn line_at(&self, address: u64) -> Option<&Line> {
-        let behind = self.lines.partition_point(|line| line.address <= address);
-        self.lines.get(behind.checked_sub(1)?).filter(|line| line.line != 0)
-    }
-
-    fn innermost_at(&self, address: u64) -> Option<u32> {
-        let behind = self.innermost.partition_point(|(range, _)| range.start <= address);
-        let (range, call) = self.innermost.get(behind.checked_sub(1)?)?;
-        range.contains(&address).then_some(*call)
-    }
-
-    fn file(&self, number: u32) -> &[u8] {
-        self.files.get(number as usize).map(AsRef::as_ref).unwrap_or_default()
-    }
-}
-
-/// File names, numbered without duplicates.
-#[derive(Default)]
-struct Names {
-    files: Vec<Box<[u8]>>,
-    numbers: std::collections::HashMap<Box<[u8]>, u32>,
-}
-
-impl Names {
-    fn number(&mut self, file: &[u8]) -> u32 {
-        if let Some(&number) = self.numbers.get(file) {
-            return number;
-        }
-        let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
-        self.files.push(file.into());
-        self.numbers.insert(file.into(), number);
-        number
-    }
+/// The same with the positions in the user's sources.
+#[must_use]
+pub fn resolved_lines<'p, 'a: 'p>(
+    name: Vec<u8>,
+    start: u64,
+    load: Option<&CodeLoad<'p>>,
+    sources: &CachedResolver<'a>,
+) -> CodeLines {
+    let whole = sources.whole(&name, load).map(|Position { file, line, .. }| (file.to_vec(), line));
+    let whole = whole.as_ref().map(|(file, line)| (file.as_slice(), *line));
+    CodeLines::new(name, start, load, whole, |SourcePlace { file, line, column }| {
+        let Position { file, line, .. } = sources.place(Position { file, line, column });
+        (file.into(), line)
+    })
 }

@@ -135,12 +135,13 @@ mod v8_log;
 mod warning;
 mod work;
 
+pub use ::code_index::{CodeLines, Frame};
 pub use activity::Activities;
 pub use attribution::SampleAttribution;
 pub use clock::NoConversion;
 pub use code_image::jitdump::LineTable;
 pub use code_index::{CodeAtAddress, CodeIndex};
-pub use code_lines::{CodeLines, Frame};
+pub use code_lines::{decoded_lines, resolved_lines};
 pub use code_timeline::{AddressSpaceId, CodeId};
 pub use counts::Counts;
 pub use earlier_maps::RecordingBegin;

@@ -19,6 +19,7 @@ use std::rc::Rc;
 
 use code_image::Target;
 use jitdump::CodeLoad;
+use jitscribe_inject::decoded_lines;
 
 use crate::Result;
 use crate::files::Kind;
@@ -203,7 +204,7 @@ impl SymbolIndex {
         }
         let name = self.name(known)?.into_owned();
         let load = self.load(known)?;
-        let places = Rc::new(CodeLines::decode(name, known.start, load.as_ref()));
+        let places = Rc::new(decoded_lines(name, known.start, load.as_ref()));
         if self.held > HELD {
             self.decoded.clear();
             self.held = 0;
