@@ -1,10 +1,13 @@
 //! What is known about the code of a process: its code logs, the jitdumps that it has mapped, and its perf map.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use code_index::{CodeIndex, JITDUMP, PERF_MAP};
 
 use crate::files::content;
 use crate::files::{Believed, Inode, Kind, looks_like_marker, open_owned_by};
@@ -18,7 +21,7 @@ pub struct Sources {
     /// Perf maps and jitdumps that the process wrote by itself.
     files: Vec<Cached>,
     /// The logs, merged into one jitdump; empty if there is none.
-    log: Vec<u8>,
+    log: Content,
     /// The addresses of the logs.
     pub logs: Vec<u64>,
     /// What was not read, and why.
@@ -31,7 +34,34 @@ struct Cached {
     path: PathBuf,
     kind: Kind,
     state: FileState,
+    content: Content,
+}
+
+/// What a file contains.
+#[derive(Debug, Default)]
+struct Content {
     bytes: Vec<u8>,
+    /// Its codes by address; computed when an address is asked for.
+    index: OnceCell<CodeIndex>,
+}
+
+impl Content {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, index: OnceCell::new() }
+    }
+
+    fn index(&self, kind: Kind) -> &CodeIndex {
+        self.index.get_or_init(|| {
+            let mut index = CodeIndex::new();
+            let format = match kind {
+                Kind::Jitdump => JITDUMP,
+                Kind::PerfMap => PERF_MAP,
+            };
+            // A file of which nothing can be read has no code.
+            let _ = index.add(&format, &self.bytes);
+            index
+        })
+    }
 }
 
 /// Changes when the file does.
@@ -53,8 +83,17 @@ struct Found {
 impl Sources {
     /// Perf maps and jitdumps, those with precedence last.
     pub fn contents(&self) -> impl Iterator<Item = (Kind, &[u8])> {
-        let files = self.files.iter().map(|file| (file.kind, file.bytes.as_slice()));
-        let log = Some((Kind::Jitdump, self.log.as_slice())).filter(|(_, log)| !log.is_empty());
+        self.all().map(|(kind, content)| (kind, content.bytes.as_slice()))
+    }
+
+    /// The same, each with its codes by address. Of what did not change since the last time, these are not computed again.
+    pub fn indexed(&self) -> impl DoubleEndedIterator<Item = (&CodeIndex, &[u8])> {
+        self.all().map(|(kind, content)| (content.index(kind), content.bytes.as_slice()))
+    }
+
+    fn all(&self) -> impl DoubleEndedIterator<Item = (Kind, &Content)> {
+        let files = self.files.iter().map(|file| (file.kind, &file.content));
+        let log = Some((Kind::Jitdump, &self.log)).filter(|(_, log)| !log.bytes.is_empty());
         files.chain(log)
     }
 
@@ -122,7 +161,10 @@ impl Sources {
         if dumps.iter().any(|dump| dump.is_cut || dump.torn > 0) {
             self.notes.push("a part of the code log could not be read".into());
         }
-        self.log = process::merge(dumps).map(|dump| dump.bytes).unwrap_or_default();
+        let log = process::merge(dumps).map(|dump| dump.bytes).unwrap_or_default();
+        if log != self.log.bytes {
+            self.log = Content::new(log);
+        }
     }
 
     /// Reads the files that changed since the last time.
@@ -194,5 +236,5 @@ fn read(path: &Path, kind: Kind, owner: Option<u32>, cached: Option<Cached>) -> 
         Kind::Jitdump => content::binary(&file),
     };
     let bytes = content.map_err(Error::file(path))?.bytes;
-    Ok(Cached { path: path.to_owned(), kind, state, bytes })
+    Ok(Cached { path: path.to_owned(), kind, state, content: Content::new(bytes) })
 }

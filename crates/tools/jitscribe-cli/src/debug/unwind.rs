@@ -1,16 +1,12 @@
 //! How to unwind one frame of code for which a debugger has no symbol file yet.
 
-use code_image::jitdump::{Converter, LineTable};
-use code_image::whole_frames;
+use code_index::AddressSpaceId;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection,
 };
-use jitdump::{CodeEvent, CodeLoad, Dump};
 use serde::Serialize;
 
-use super::live::target_of;
 use super::sources::Sources;
-use crate::files::Kind;
 
 /// A code, and the rules at one of its addresses.
 #[derive(Debug, Serialize)]
@@ -39,33 +35,11 @@ struct Rules {
 
 /// The code at `address`, according to the source with the highest precedence.
 pub fn code_at(sources: &Sources, address: u64) -> Option<CodeAt> {
-    let contents: Vec<_> = sources.contents().collect();
-    contents.into_iter().rev().find_map(|(kind, bytes)| match kind {
-        Kind::Jitdump => in_dump(&Dump::parse(bytes).ok()?, address),
-        Kind::PerfMap => {
-            let entries = perf_map::entries(bytes).flatten();
-            let last = entries.filter(|code| (code.address..code.end()).contains(&address)).last();
-            last.map(|code| CodeAt::plain(code.address))
-        }
+    sources.indexed().rev().find_map(|(index, bytes)| {
+        let found = index.last(AddressSpaceId::ONLY, address)?;
+        let frames = index.describe(&found, bytes)?.frames();
+        Some(CodeAt { start: found.start, rules: rules_at(&frames, address) })
     })
-}
-
-fn in_dump(dump: &Dump<'_>, address: u64) -> Option<CodeAt> {
-    let loads = dump.codes().filter_map(|event| match event {
-        Ok(CodeEvent::Load(load)) => Some(load),
-        _ => None,
-    });
-    let is_here = |load: &CodeLoad<'_>| {
-        load.died().is_none() && (load.address..load.end()).contains(&address)
-    };
-    let load = loads.filter(is_here).max_by_key(|load| load.timestamp)?;
-    let target = target_of(dump);
-    let whole = load.address..load.end();
-    let mut converter = Converter::new(target.machine.into());
-    let rules = converter.convert(&load, load.address, whole, LineTable::Source, |code| {
-        rules_at(&whole_frames(target, code), address)
-    });
-    Some(CodeAt { start: load.address, rules })
 }
 
 /// Evaluates frame descriptions with absolute addresses.

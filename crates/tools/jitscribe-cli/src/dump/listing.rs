@@ -1,11 +1,11 @@
 //! The human-readable listing: one line per code.
 
-use code_timeline::{History, MoveId};
+use code_index::DumpEvents;
+use code_timeline::{History, HistoryBuilder, MoveId, Processes};
 use jitdump::{CodeEvent, CodeLoad, Dump, Endian};
 
 use super::ending::ending;
 use super::input::Input;
-use super::live::history_of;
 use super::time::FormattedTime;
 use crate::text::{self, Out};
 use crate::{Result, note};
@@ -114,7 +114,13 @@ struct MoveLine<'a> {
 
 impl<'a> MoveLine<'a> {
     fn of(dump: &Dump<'a>) -> Self {
-        let (history, moves) = history_of(dump.codes().flatten(), u64::MAX, |load| load.name);
+        let mut history = HistoryBuilder::new();
+        let mut events = DumpEvents::new(&mut history);
+        let codes = dump.codes().flatten();
+        let moves: Vec<MoveId> =
+            codes.filter_map(|event| events.take(event, |load| load.name)).collect();
+        events.finish();
+        let history = history.finish(&Processes::new(), 0);
         Self { history, moves: moves.into_iter() }
     }
 

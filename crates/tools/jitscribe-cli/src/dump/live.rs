@@ -1,7 +1,8 @@
 //! The code that is live at a given time, by address.
 
-use code_timeline::{AddressSpaceId, Code, CodeId, History, HistoryBuilder, MoveId, Processes};
-use jitdump::{CodeEvent, CodeLoad, Dump};
+use code_index::DumpEvents;
+use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes};
+use jitdump::{CodeLoad, Dump};
 
 use jitscribe_inject::output_limits::{PartFilter, parts_fit};
 
@@ -32,11 +33,16 @@ impl<'a> Live<'a> {
     /// the order of the file. Unreadable records are passed to `damaged` and skipped.
     pub fn at(dump: &Dump<'a>, until: u64, mut damaged: impl FnMut(jitdump::Error)) -> Self {
         let mut loads: Vec<CodeLoad<'a>> = Vec::new();
-        let events = dump.codes().filter_map(|event| event.map_err(&mut damaged).ok());
-        let (history, _) = history_of(events, until, |load| {
-            loads.push(load);
-            loads.len() - 1
-        });
+        let mut builder = HistoryBuilder::new();
+        let mut events = DumpEvents::new(&mut builder).until(until);
+        for event in dump.codes().filter_map(|event| event.map_err(&mut damaged).ok()) {
+            events.take(event, |load| {
+                loads.push(load);
+                loads.len() - 1
+            });
+        }
+        events.finish();
+        let history = builder.finish(&Processes::new(), 0);
         let pieces = history.timeline(AddressSpaceId::ONLY).map(|timeline| timeline.pieces());
         let pieces = pieces.unwrap_or_default().iter().filter(|piece| piece.until == u64::MAX);
         let mut pieces: Vec<code_timeline::Piece> = pieces.cloned().collect();
@@ -61,40 +67,4 @@ impl<'a> Live<'a> {
             }
         })
     }
-}
-
-/// The history that results from the events of a dump up to the time `until`, and the ids of its moves in file order.
-/// `origin` computes the value that the history keeps for each load.
-///
-/// A dump alone has no record of forks, so all events are attributed to one process.
-pub fn history_of<'a, Origin: Clone>(
-    events: impl Iterator<Item = CodeEvent<'a>>,
-    until: u64,
-    mut origin: impl FnMut(CodeLoad<'a>) -> Origin,
-) -> (History<Origin>, Vec<MoveId>) {
-    const ONE: AddressSpaceId = AddressSpaceId::ONLY;
-    let processes = Processes::new();
-    let mut builder = HistoryBuilder::new();
-    let mut source = builder.source();
-    let mut moves = Vec::new();
-    for event in events {
-        match event {
-            CodeEvent::Load(load) if load.timestamp <= until => {
-                let (time, index, died) = (load.timestamp, load.index, load.died());
-                let (address, size) = (load.address, load.size);
-                let id =
-                    source.load(ONE, time, index, Code { address, size, origin: origin(load) });
-                if let Some(died) = died.filter(|&died| died <= until) {
-                    source.unload(ONE, died, id);
-                }
-            }
-            CodeEvent::Move(moved) if moved.timestamp <= until => {
-                let (time, index) = (moved.timestamp, moved.index);
-                moves.push(source.moved(ONE, time, index, moved.old_address, moved.new_address));
-            }
-            _ => {}
-        }
-    }
-    source.finish(&processes);
-    (builder.finish(&processes, 0), moves)
 }
