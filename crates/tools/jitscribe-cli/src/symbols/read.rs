@@ -6,8 +6,9 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use code_image::Target;
-use code_timeline::{AddressSpaceId, Code as Placed, HistoryBuilder, Processes};
-use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Quirks};
+use code_index::DumpEvents;
+use code_timeline::{AddressSpaceId, HistoryBuilder};
+use jitdump::{CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
 use super::search::SourceFile;
@@ -142,39 +143,29 @@ impl Files {
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         let target = Target::new(machine, file.header().endian);
 
-        // A dump alone has no record of forks, so all code is attributed to one process.
-        const ONE: AddressSpaceId = AddressSpaceId::ONLY;
         let mut history = HistoryBuilder::new();
-        let mut source = history.source();
+        let mut events = DumpEvents::new(&mut history);
         let mut damage = Damage::default();
         let outcome = file.for_each_code(quirks, |event| {
             match event {
-                Ok(CodeEvent::Load(load)) if load.size > 0 => {
-                    let name = number_of(load.name);
-                    let origin = (Origin::Dump { file: number, place: load.place() }, name);
-                    let code = Placed { address: load.address, size: load.size, origin };
-                    let id = source.load(ONE, load.timestamp, load.index, code);
-                    if let Some(died) = load.died() {
-                        source.unload(ONE, died, id);
-                    }
+                Ok(event) => {
+                    events.take(event, |load| {
+                        let place = load.place();
+                        (Origin::Dump { file: number, place }, number_of(load.name))
+                    });
                 }
-                Ok(CodeEvent::Move(to)) => {
-                    let (old, new) = (to.old_address, to.new_address);
-                    source.moved(ONE, to.timestamp, to.index, old, new);
-                }
-                Ok(_) => {}
                 Err(error) => damage.note(&error),
             }
             ControlFlow::Continue(())
         });
-        source.finish(&Processes::new());
+        events.finish();
         damage.report(path, warnings);
         report_end(path, history.len(), outcome, warnings);
         if history.is_empty() {
             warnings.push(format!("{}: contains no code", text::path(path)));
         }
         // Addresses in valgrind's output have no timestamps, so moved code is also kept at its earlier addresses.
-        codes.extend(history.into_arrivals(ONE).into_iter().map(|placed| {
+        codes.extend(history.into_arrivals(AddressSpaceId::ONLY).into_iter().map(|placed| {
             let Range { start, end } = placed.range();
             let (origin, name) = placed.origin;
             Code { start, size: end - start, origin, name }
