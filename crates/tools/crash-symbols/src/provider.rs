@@ -1,8 +1,10 @@
 //! The symbol provider.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use code_index::Frame;
 use crash_stream::{CrashStream, Error};
 use minidump::Module;
 use minidump_unwind::{
@@ -11,6 +13,7 @@ use minidump_unwind::{
 
 use crate::codes::KnownCodes;
 use crate::frame::leave;
+use crate::registers::Machine;
 
 /// Names and unwinds the JIT-compiled code in a minidump. For all other code, it has no answer: use it in a
 /// [`MultiSymbolProvider`](minidump_unwind::MultiSymbolProvider), in front of the others.
@@ -56,15 +59,20 @@ impl SymbolProvider for CodeSymbols {
     ) -> Result<(), FillSymbolError> {
         let address = frame.get_instruction();
         let code = self.codes.at(address).ok_or(FillSymbolError {})?;
-        frame.set_function(&code.name, code.range.start, 0);
-        let mut functions = code.functions_at(address).into_iter();
-        if let Some((file, line)) = functions.next().and_then(|own| own.place) {
-            let base = code.line_at(address).map_or(code.range.start, |line| line.address);
-            frame.set_source_file(file, line, base);
+        let lines = code.description.lines();
+        // The outermost function first, which is the code's own.
+        let mut functions: Vec<Frame<'_>> = lines.at(address).collect();
+        functions.reverse();
+        let mut functions = functions.into_iter();
+        if let Some(own) = functions.next() {
+            frame.set_function(&text(own.function), code.start, 0);
+            if let Some((file, line)) = place(&own) {
+                frame.set_source_file(&file, line, lines.line_start(address).unwrap_or(code.start));
+            }
         }
         for inlined in functions {
-            let (file, line) = inlined.place.unzip();
-            frame.add_inline_frame(inlined.name, file, line);
+            let (file, line) = place(&inlined).unzip();
+            frame.add_inline_frame(&text(inlined.function), file.as_deref(), line);
         }
         Ok(())
     }
@@ -75,7 +83,8 @@ impl SymbolProvider for CodeSymbols {
         walker: &mut (dyn FrameWalker + Send),
     ) -> Option<()> {
         let code = self.codes.at(walker.get_instruction())?;
-        leave(&code.frames, self.codes.machine?, walker)
+        let machine = u16::try_from(code.description.machine()?).ok()?;
+        leave(&code.description.frames(), Machine::from_elf(machine)?, walker)
     }
 
     async fn get_file_path(
@@ -85,4 +94,14 @@ impl SymbolProvider for CodeSymbols {
     ) -> Result<PathBuf, FileError> {
         Err(FileError::NotFound)
     }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// File and line of a function, if they are known.
+fn place<'f>(function: &Frame<'f>) -> Option<(Cow<'f, str>, u32)> {
+    let is_known = !function.file.is_empty() && function.line != 0;
+    is_known.then(|| (text(function.file), function.line))
 }
