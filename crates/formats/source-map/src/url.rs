@@ -23,12 +23,14 @@ impl MapUrl {
     pub fn of_script(script: &[u8]) -> Option<Self> {
         let mut rest = script;
         loop {
+            // All blank lines at once: a script may be made of them.
+            rest = rest.trim_ascii_end();
             let start = memchr::memrchr2(b'\n', b'\r', rest).map_or(0, |at| at.saturating_add(1));
-            let line = rest.get(start..)?.trim_ascii();
+            let line = rest.get(start..)?.trim_ascii_start();
             if let Some(url) = url_in(line) {
                 return Self::parse(url);
             }
-            if start == 0 || !(line.is_empty() || line.starts_with(b"//")) {
+            if start == 0 || !line.starts_with(b"//") {
                 return None;
             }
             rest = rest.get(..start.saturating_sub(1))?;
@@ -55,6 +57,10 @@ impl MapUrl {
 /// The URL in a line that is, or ends with, such a comment.
 fn url_in(line: &[u8]) -> Option<&[u8]> {
     let names = [&b"//# sourceMappingURL="[..], b"//@ sourceMappingURL="];
+    // A search has a price of its own, which many short lines would pay.
+    if line.len() < names[0].len() {
+        return None;
+    }
     let (at, name) =
         names.iter().filter_map(|name| Some((memchr::memmem::rfind(line, name)?, name))).max()?;
     let url = line.get(at.saturating_add(name.len())..)?;
@@ -105,6 +111,15 @@ mod tests {
         assert_eq!(url("g('//# sourceMappingURL=a');\n"), None);
         assert_eq!(url("//# sourceMappingURL=\n"), None);
         assert_eq!(url(""), None);
+    }
+
+    #[test]
+    fn a_script_may_end_with_millions_of_blank_lines() {
+        let mut script = b"f();\n//# sourceMappingURL=a.map".to_vec();
+        script.resize(8 << 20, b'\n');
+        assert_eq!(MapUrl::of_script(&script), Some(MapUrl::At(b"a.map".to_vec())));
+        script.fill(b'\n');
+        assert_eq!(MapUrl::of_script(&script), None);
     }
 
     #[test]
