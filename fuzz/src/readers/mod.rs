@@ -2,6 +2,7 @@
 
 pub mod callgrind;
 pub mod code_image;
+pub mod code_index;
 pub mod code_log;
 pub mod crash_stream;
 pub mod disassembly;

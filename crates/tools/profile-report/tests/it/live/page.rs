@@ -309,7 +309,7 @@ fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
     };
     assert_eq!(line(&mut page, 5)[3], "    out += TABLE[c] ?? c;");
     let inlined: u64 = totals
-        .functions()
+        .functions(&report.profile)
         .iter()
         .find(|(id, _)| report.profile.function_name(*id) == b"escape")
         .expect("escape")
