@@ -64,6 +64,9 @@ fn what_a_description_does_not_list_is_undefined_to_debuggers() {
     }
 }
 
+/// Registers, and where each is saved.
+type List<'a> = &'a [(u16, i32)];
+
 /// The registers that `body`, which follows a prologue, saves.
 fn saved(machine: Machine, prologue: &[u8], body: &[u8]) -> Vec<(u16, i32)> {
     let code = [prologue, body].concat();
@@ -77,7 +80,7 @@ fn saved(machine: Machine, prologue: &[u8], body: &[u8]) -> Vec<(u16, i32)> {
 
 #[test]
 fn registers_that_a_prologue_saves_are_found() {
-    let x86_64: [(&[u8], &[(u16, i32)]); 16] = [
+    let x86_64: [(&[u8], List<'_>); 16] = [
         (b"\x53", &[(3, -24)]),                             // push rbx
         (b"\x50\x41\x54\x53", &[(12, -32), (3, -40)]),      // push rax; push r12; push rbx
         (b"\x41\x57\x90\x53", &[(15, -24)]),                // push r15; nop; …
@@ -101,7 +104,7 @@ fn registers_that_a_prologue_saves_are_found() {
         let found = saved(Machine::X86_64, b"\x55\x48\x89\xe5", body);
         assert_eq!(found, expected, "{body:x?}");
     }
-    let aarch64: [(&[u32], &[(u16, i32)]); 7] = [
+    let aarch64: [(&[u32], List<'_>); 7] = [
         (&[0xa901_53f3], &[(19, 0), (20, 8)]), // stp x19, x20, [sp, 16]
         (&[0xd100_83ff, 0xf900_07f5], &[(21, -40)]), // sub sp, sp, 32; str x21, [sp, 8]
         (&[0xf81f_0ff6], &[(22, -32)]),        // str x22, [sp, -16]!
