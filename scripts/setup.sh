@@ -119,6 +119,7 @@ PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
 Java with its compiler and jcmd|jcmd|openjdk-17-jdk-headless
 JavaScriptCore|/usr/bin/jsc|libjavascriptcoregtk-4.0-bin
 Rakudo|rakudo|rakudo
+PyPy|pypy3|pypy3
 Rakudo on MoarVM by name|rakudo-m|rakudo
 Mono|mono|mono-runtime-sgen
 the C# compiler|mcs|mono-mcs

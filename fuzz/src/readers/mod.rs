@@ -22,6 +22,7 @@ pub mod profile_recording;
 pub mod push_answer;
 pub mod push_divide;
 pub mod push_spool;
+pub mod pypy_log;
 pub mod source_map;
 pub mod timeline;
 pub mod v8_log;

@@ -32,6 +32,7 @@ mod profile_code;
 mod profile_files;
 mod profile_recordings;
 mod push;
+mod pypy;
 mod python;
 mod qemu;
 mod readme;

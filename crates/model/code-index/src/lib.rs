@@ -43,6 +43,7 @@ mod events;
 mod format;
 mod found;
 mod index;
+mod logs;
 mod sources;
 
 pub use code_lines::{CodeLines, Frame, SourcePlace};
@@ -52,4 +53,5 @@ pub use events::DumpEvents;
 pub use format::Format;
 pub use found::Found;
 pub use index::{Added, CodeIndex};
+pub use logs::{LOG_FORMATS, LogFormat, LogTranslator, translate_log};
 pub use sources::{FORMATS, JITDUMP, PERF_MAP, format_of};

@@ -1,5 +1,6 @@
 //! A perf map or a jitdump that is read as it grows.
 
+use code_index::LogTranslator;
 use jitdump::extension::log::FIRST_CHUNK;
 use jitdump::{CodeEvent, Dump, HEADER_SIZE, Header};
 
@@ -37,6 +38,8 @@ enum Parser {
     /// A dump whose header is not there yet.
     Head,
     Dump(Box<jitdump::Growing>),
+    /// A log in a format of its own, which is translated to a dump.
+    Log(Box<(LogTranslator, jitdump::Growing)>),
     /// A file that is none of its kind, or in which there is more than can be held.
     Ignored,
 }
@@ -72,6 +75,7 @@ impl FollowedFile {
     pub(crate) fn memory(&self) -> u64 {
         let held = match &self.parser {
             Parser::Dump(dump) => dump.held(),
+            Parser::Log(log) => log.0.held().saturating_add(log.1.held()),
             _ => 0,
         };
         self.codes.cost().saturating_add((size_of::<Self>() + self.path.len() + held) as u64)
@@ -98,22 +102,25 @@ impl FollowedFile {
         }
         self.status = part.status;
         self.codes.begin(space);
-        let taken = self.parse(&part.bytes, space, now);
+        let taken = self.parse(&part.bytes, part.is_cut(), space, now);
         let taken = part.bytes.get(..taken).unwrap_or(&part.bytes);
         self.offset = self.offset.saturating_add(taken.len() as u64);
         self.last.extend_from_slice(taken.split_at(taken.len().saturating_sub(REMEMBERED)).1);
         self.last.drain(..self.last.len().saturating_sub(REMEMBERED));
         // What is held of incomplete records counts, too.
-        let is_too_much = matches!(&self.parser, Parser::Dump(dump)
-            if dump.held() > MOST_HELD || self.memory() > space.bytes.saturating_add(1 << 20));
+        let is_too_much = match &self.parser {
+            Parser::Dump(dump) => dump.held() > MOST_HELD || self.is_larger_than(space),
+            Parser::Log(_) => self.is_larger_than(space),
+            _ => false,
+        };
         if is_too_much {
             self.parser = Parser::Ignored;
         }
         !taken.is_empty() && !matches!(self.parser, Parser::Ignored)
     }
 
-    /// Reads the bytes at the offset. Returns how many of them need not be read again.
-    fn parse(&mut self, bytes: &[u8], space: Space, now: u64) -> usize {
+    /// Reads the bytes at the offset, behind which there are more if they are cut. Returns how many of them need not be read again.
+    fn parse(&mut self, bytes: &[u8], is_cut: bool, space: Space, now: u64) -> usize {
         let mut start = 0;
         if matches!(self.parser, Parser::Head) {
             let Some(header) = self.begin(bytes) else { return 0 };
@@ -153,9 +160,30 @@ impl FollowedFile {
                 self.has_other_clock |= latest > now.saturating_add(AHEAD);
                 start.saturating_add(taken)
             }
+            Parser::Log(log) => {
+                let (translator, dump) = &mut **log;
+                let mut records = Vec::new();
+                translator.take(bytes, &mut records);
+                if !is_cut {
+                    // What could be said of the last code follows it at once, or never.
+                    translator.finish(&mut records);
+                }
+                if dump.try_reserve(records.len()).is_ok() {
+                    dump.take(&records, |event| {
+                        if let Ok(CodeEvent::Load(load)) = event {
+                            codes.load(&load, space);
+                        }
+                    });
+                }
+                bytes.len()
+            }
             Parser::Head => 0,
             Parser::Ignored => bytes.len(),
         }
+    }
+
+    fn is_larger_than(&self, space: Space) -> bool {
+        self.memory() > space.bytes.saturating_add(1 << 20)
     }
 
     /// Reads the header of a dump. Returns where its records begin; `None` if it is not there yet.
@@ -169,7 +197,7 @@ impl FollowedFile {
         let header = Header::parse(bytes).ok();
         let header = header.filter(|it| u64::from(it.total_size) <= LONGEST_HEADER && !is_log());
         let Some(header) = header else {
-            self.parser = Parser::Ignored;
+            self.parser = self.begin_log(bytes).unwrap_or(Parser::Ignored);
             return Some(0);
         };
         let growing = jitdump::Growing::new(header);
@@ -181,6 +209,15 @@ impl FollowedFile {
         self.codes = FileCodes::of_dump(header);
         self.parser = Parser::Dump(Box::new(growing));
         Some(start)
+    }
+
+    /// Reads the beginning of a log in a format of its own; `None` if it is none.
+    fn begin_log(&mut self, bytes: &[u8]) -> Option<Parser> {
+        let translator = LogTranslator::of(bytes, 0)?;
+        let header = Header::parse(&translator.header()).ok()?;
+        self.has_other_clock = header.arch_timestamp();
+        self.codes = FileCodes::of_dump(header);
+        Some(Parser::Log(Box::new((translator, jitdump::Growing::new(header)))))
     }
 
     /// What is at addresses, which are sorted, each with a time. Fills in what is not known yet.

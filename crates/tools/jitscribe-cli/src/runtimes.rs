@@ -224,6 +224,20 @@ pub const RUNTIMES: &[Runtime] = &[
         flags: &[],
         subcommands: &[],
     },
+    // Seen with 7.3.11. Without the second category, there are no lines, and bridges have no names. PyPy replaces %d by its process
+    // id (rpython/translator/c/src/debug_print.c).
+    Runtime {
+        name: "PyPy",
+        programs: &["pypy", "pypy3"],
+        since: "7.3",
+        variables: &[always(
+            "PYPYLOG",
+            "jit-backend-addr,jit-log-opt:{dumps}/pypy-%d.log",
+            Merge::Keep,
+        )],
+        flags: &[],
+        subcommands: &[],
+    },
     // News of Ruby 3.3. RUBYOPT would break a Ruby that was built without YJIT.
     Runtime {
         name: "Ruby",

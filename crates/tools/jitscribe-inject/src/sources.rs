@@ -23,7 +23,7 @@ use super::report::SourceReport;
 use super::v8_log::LoggedCodes;
 use super::warning::{OtherRun, Warning};
 use crate::files::content::{self, Content};
-use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, report_end};
+use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, as_jitdump, report_end};
 
 /// How much clocks may differ before a dump is attributed to another run, in nanoseconds.
 const APART: u64 = 1_000_000_000;
@@ -251,7 +251,8 @@ impl<'a> Codes<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Result<(usize, i64), OpenError> {
         let path = || source.path.clone();
-        let file = files.open(&source.path, source.owner)?;
+        let pid = index.processes.pid(source.space);
+        let file = as_jitdump(files.open(&source.path, source.owner)?, pid)?;
         let metadata = file.metadata()?;
         let mut dump = DumpFile::open(file, metadata.len())?;
         let header = *dump.header();
@@ -272,7 +273,6 @@ impl<'a> Codes<'a> {
             Some(times) => times.apply(time),
             None => source.marker.unwrap_or(0),
         };
-        let pid = index.processes.pid(source.space);
         let header_pid = header.pid;
         // A forked child that continues to write records its own pid. In a pid namespace, the numbers have no meaning
         // here, except the one that the marker translates.

@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use code_index::{CodeIndex, JITDUMP, PERF_MAP};
+use code_index::{CodeIndex, JITDUMP, PERF_MAP, translate_log};
 
 use crate::files::content;
-use crate::files::{Believed, Inode, Kind, looks_like_marker, open_owned_by};
+use crate::files::{Believed, Inode, Kind, jitdump_pid, looks_like_marker, open_owned_by};
 use crate::foreign::{self, Patience, Task};
-use crate::process::{self, Core, DumpContext, LogDump, Mapping};
+use crate::process::{self, Core, DumpContext, LogDump, Mapping, WrittenFile};
 use crate::{Error, Result, text};
 
 /// What is known about the code. Later files take precedence over earlier ones, where both describe an address.
@@ -199,11 +199,23 @@ fn found(pid: u32, is_log: impl Fn(u64, u64) -> bool) -> Vec<Found> {
             continue;
         }
         let path = PathBuf::from(OsStr::from_bytes(&mapping.name));
-        let device = mapping.device;
-        let device = (rustix::fs::major(device), rustix::fs::minor(device));
-        let inode = Inode { device, number: mapping.inode };
+        let inode = Inode::new(mapping.device, mapping.inode);
         let is_new = all.iter().all(|file| file.path != path);
         if is_new && let Ok(owner) = believed.owner(&path, pid, Some(inode)) {
+            all.push(Found { path, kind: Kind::Jitdump, owner });
+        }
+    }
+    // Logs in formats of their own have no marker. A process has them open.
+    let written = foreign::run(Task::Written { pid }, Vec::new(), Patience::NAMED);
+    let written = written.map(|answer| answer.bytes).unwrap_or_default();
+    let written: Vec<WrittenFile> = serde_json::from_slice(&written).unwrap_or_default();
+    for WrittenFile { path, file: (device, inode) } in written {
+        let path = PathBuf::from(OsStr::from_bytes(&path));
+        let is_new = all.iter().all(|file| file.path != path) && !is_log(inode, device);
+        if is_new
+            && jitdump_pid(&path).is_some()
+            && let Ok(owner) = believed.owner(&path, pid, Some(Inode::new(device, inode)))
+        {
             all.push(Found { path, kind: Kind::Jitdump, owner });
         }
     }
@@ -236,5 +248,6 @@ fn read(path: &Path, kind: Kind, owner: Option<u32>, cached: Option<Cached>) -> 
         Kind::Jitdump => content::binary(&file),
     };
     let bytes = content.map_err(Error::file(path))?.bytes;
+    let bytes = translate_log(&bytes, 0).unwrap_or(bytes);
     Ok(Cached { path: path.to_owned(), kind, state, content: Content::new(bytes) })
 }

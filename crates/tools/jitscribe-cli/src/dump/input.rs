@@ -5,6 +5,9 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use code_index::translate_log;
+use jitscribe_inject::files::pid_of_log;
+
 use crate::files::content::{self, Content};
 use crate::{Error, Result, note, text};
 
@@ -54,6 +57,15 @@ impl Input {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).map_err(Error::file(&name))?;
         Ok(Self { name, bytes, is_stdin: true })
+    }
+
+    /// The same; of a log in a format of its own, the jitdump that says the same.
+    pub fn translated(self) -> Self {
+        let pid = pid_of_log(&self.name, &self.bytes).unwrap_or(0);
+        match translate_log(&self.bytes, pid) {
+            Some(bytes) => Self { bytes, ..self },
+            None => self,
+        }
     }
 
     /// Content that does not come from a file, with a name for messages.

@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Result<()> {
     let input = match (&args.file, args.pid, &args.core) {
         (_, Some(pid), _) => process::of_process(pid)?,
         (_, _, Some(core)) => process::of_core(core)?,
-        (Some(file), ..) => Input::read(file)?,
+        (Some(file), ..) => Input::read(file)?.translated(),
         (None, None, None) => {
             return Err(Error::Usage("nothing to dump. Pass FILE, -p PID or --core FILE".into()));
         }

@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use jitscribe_inject::files::{SourceFile, check_readable_by_all, may_read_what_we_may};
+use jitscribe_inject::files::{
+    SourceFile, check_readable_by_all, may_read_what_we_may, pid_in_header,
+};
 use rustix::fs::{
     CWD, FileType, MemfdFlags, Mode, OFlags, Stat, fstat, fstatfs, ftruncate, memfd_create, openat,
 };
@@ -151,7 +153,7 @@ pub struct Facts {
 pub fn facts(path: &Path) -> io::Result<Facts> {
     let [device, number, owner, is_open_to_all, seconds, nanoseconds] =
         numbers(&ask(path, What::Facts)?.bytes)?;
-    let inode = Inode { device: (rustix::fs::major(device), rustix::fs::minor(device)), number };
+    let inode = Inode::new(device, number);
     let modified = (seconds.cast_signed(), nanoseconds);
     Ok(Facts { inode, user: user(owner)?, is_open_to_all: is_open_to_all != 0, modified })
 }
@@ -166,10 +168,10 @@ pub fn is_file(path: &Path) -> bool {
     ask(path, What::IsFile).is_ok()
 }
 
-/// The pid in a jitdump's header; `None` if the file is not a jitdump.
+/// The pid of a jitdump, or of a log that is opened as one: see [`jitscribe_inject::files::SourceFiles::jitdump_pid`].
 pub fn jitdump_pid(path: &Path) -> Option<u32> {
     let header = ask(path, What::Header).ok()?.bytes;
-    jitdump::Dump::parse(&header).ok().map(|dump| dump.header().pid)
+    pid_in_header(path, &header)
 }
 
 fn ask(path: &Path, what: What) -> io::Result<Answer> {
@@ -333,9 +335,7 @@ impl Found {
     }
 
     fn inode(&self) -> Inode {
-        let device = self.status.st_dev;
-        let device = (rustix::fs::major(device), rustix::fs::minor(device));
-        Inode { device, number: self.status.st_ino }
+        Inode::new(self.status.st_dev, self.status.st_ino)
     }
 
     fn check_regular(&self) -> io::Result<()> {

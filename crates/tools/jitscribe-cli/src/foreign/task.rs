@@ -32,6 +32,11 @@ pub enum Task {
         /// The process.
         pid: u32,
     },
+    /// Lists the files that a process writes, as JSON: [`process::WrittenFile`].
+    Written {
+        /// The process.
+        pid: u32,
+    },
     /// Reads the executable memory of a process, once for each request.
     Executable(process::ReadExecutable),
     /// Reads the perf map and the jitdumps of a process.
@@ -75,6 +80,10 @@ impl Task {
             Self::Write(task) => task.perform(passed, output),
             Self::Files => files::open_all(output),
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
+            Self::Written { pid } => {
+                let files = process::written_files(&super::Target::open(pid)?)?;
+                output.bytes(&serde_json::to_vec(&files)?)
+            }
             Self::Executable(task) => task.perform(output),
             Self::SourceFiles(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),

@@ -16,6 +16,7 @@ mod root;
 mod source;
 mod source_files;
 mod wake;
+mod written;
 
 pub use self::core::{Core, CoreLog};
 pub use context::ListedLogs;
@@ -31,3 +32,4 @@ pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;
 pub use request::RequestLog;
 pub use source_files::{ReadSourceFiles, SourceFileReadings};
+pub use written::{WrittenFile, written_files};

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use code_agent::{FileIdentity, FileKind, FilePart, FileReading, FileStatus, KnownFile};
+use code_index::LogFormat;
 use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, makedev, statx};
 use rustix::io::{Errno, pread, retry_on_intr};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::logs::began;
 use super::memory::Mappings;
 use super::root::{FOLDER, open_in_root};
+use super::written::{WrittenFile, written_files};
 use crate::files::{FileSystem, reopen};
 use crate::foreign::{Output, Owner, Target};
 
@@ -52,8 +54,10 @@ struct Wanted<'k> {
     kind: FileKind,
     path: Vec<u8>,
     known: Option<&'k KnownFile>,
-    /// Device and inode of the file that the process has mapped.
+    /// Device and inode of the file that the process has mapped or open.
     mapped: Option<(u64, u64)>,
+    /// Whether the file is only wanted if it is a log in one of the known formats.
+    is_any: bool,
 }
 
 impl ReadSourceFiles {
@@ -101,6 +105,7 @@ impl ReadSourceFiles {
                 path: known.path.clone(),
                 known: Some(known),
                 mapped: None,
+                is_any: false,
             });
             return Ok(wanted.collect());
         }
@@ -109,12 +114,18 @@ impl ReadSourceFiles {
         for Marker { path, file } in markers {
             let kind = FileKind::Jitdump;
             let known = known(kind, &path);
-            wanted.push(Wanted { kind, path, known, mapped: Some(file) });
+            wanted.push(Wanted { kind, path, known, mapped: Some(file), is_any: false });
+        }
+        // Of a process whose descriptors cannot be listed, only the other files are known.
+        for WrittenFile { path, file } in written_files(target).unwrap_or_default() {
+            let kind = FileKind::Jitdump;
+            let known = known(kind, &path);
+            wanted.push(Wanted { kind, path, known, mapped: Some(file), is_any: known.is_none() });
         }
         let path = format!("/tmp/perf-{inner}.map").into_bytes();
         let kind = FileKind::PerfMap;
         let known = known(kind, &path);
-        wanted.push(Wanted { kind, path, known, mapped: None });
+        wanted.push(Wanted { kind, path, known, mapped: None, is_any: false });
         Ok(wanted)
     }
 }
@@ -149,8 +160,16 @@ impl Wanted<'_> {
         if !is_believed || is_stale {
             return None;
         }
-        Some((reopen(&found, OFlags::RDONLY).ok()?, status))
+        let file = reopen(&found, OFlags::RDONLY).ok()?;
+        (!self.is_any || is_log(&file)).then_some((file, status))
     }
+}
+
+/// Whether a file begins as a log in one of the known formats does.
+fn is_log(file: &OwnedFd) -> bool {
+    let mut head = [0; jitdump::HEADER_SIZE as usize];
+    let count = read(file, 0, &mut head).unwrap_or(0);
+    head.get(..count).is_some_and(|head| LogFormat::of(head).is_some())
 }
 
 /// When a process started, in clock ticks since boot.

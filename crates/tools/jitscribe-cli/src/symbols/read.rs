@@ -11,8 +11,8 @@ use code_timeline::{AddressSpaceId, HistoryBuilder};
 use jitdump::{CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
-use super::search::SourceFile;
-use crate::files::{Damage, Opened, content, open_owned_by, report_end};
+use super::search;
+use crate::files::{Damage, SourceFile, as_jitdump, content, open_owned_by, report_end};
 use crate::{Error, Result, text};
 
 /// One code at one address. Code that moves counts as another code.
@@ -78,7 +78,7 @@ pub struct Files {
 #[derive(Debug)]
 struct Dump {
     path: PathBuf,
-    file: DumpFile<Opened>,
+    file: DumpFile<SourceFile>,
     quirks: Quirks,
 }
 
@@ -86,7 +86,7 @@ impl Files {
     /// Reads a perf map and registers it as `number`. Its lines are appended to `codes` in file order.
     pub fn read_map(
         &mut self,
-        found: &SourceFile,
+        found: &search::SourceFile,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
@@ -130,13 +130,14 @@ impl Files {
     /// their loads. Returns their target machine.
     pub fn read_dump(
         &mut self,
-        found: &SourceFile,
+        found: &search::SourceFile,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
     ) -> Result<Target> {
         let path = found.path.as_path();
-        let file = open_owned_by(found.owner, path).map_err(Error::file(path))?;
+        let file = open_owned_by(found.owner, path).and_then(|file| as_jitdump(file, 0));
+        let file = file.map_err(Error::file(path))?;
         let size = file.metadata().map_err(Error::file(path))?.len();
         let mut file = DumpFile::open(file, size).map_err(unreadable(path))?;
         let quirks = file.quirks().map_err(Error::file(path))?;

@@ -13,6 +13,7 @@ mod diff;
 mod dump;
 mod export;
 mod inject;
+mod log_formats;
 mod made;
 mod mutants;
 mod mutated_core;

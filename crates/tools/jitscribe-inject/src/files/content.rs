@@ -32,7 +32,7 @@ pub struct Content {
 
 /// Iterates over the data and the holes of a file, in order, up to its end.
 #[derive(Debug)]
-struct Stretches<'f> {
+pub(super) struct Stretches<'f> {
     file: &'f File,
     at: u64,
     len: u64,
@@ -40,13 +40,13 @@ struct Stretches<'f> {
 
 /// Part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stretch {
+pub(super) enum Stretch {
     Data { from: u64, len: u64 },
     Hole { len: u64 },
 }
 
 impl Stretches<'_> {
-    fn next(&mut self) -> io::Result<Option<Stretch>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Stretch>> {
         let from = self.at;
         if from >= self.len {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Stretches<'_> {
     }
 }
 
-fn stretches(file: &File) -> io::Result<Stretches<'_>> {
+pub(super) fn stretches(file: &File) -> io::Result<Stretches<'_>> {
     Ok(Stretches { file, at: 0, len: file.metadata()?.len() })
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use code_index::LogFormat;
+
 /// The format of a file with code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -75,4 +77,29 @@ pub fn base_name(name: &[u8]) -> &[u8] {
 pub fn pid_in_name(path: &Path) -> Option<u32> {
     let name = path.file_stem()?.to_str()?;
     name.rsplit('-').next()?.parse().ok()
+}
+
+/// The process of a log with this path that begins with these bytes: the last number in its name, or 0. `None` if it is no log.
+#[must_use]
+pub fn pid_of_log(path: &Path, beginning: &[u8]) -> Option<u32> {
+    LogFormat::of(beginning)?;
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let numbers = name.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    let last = numbers.last().and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    Some(last.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_is_the_last_number_in_the_name() {
+        let pid = |name: &str| pid_of_log(Path::new(name), b"[1f] {jit-backend-addr\n");
+        assert_eq!(pid("/tmp/5/pypy-12.log"), Some(12));
+        assert_eq!(pid("log.34"), Some(34));
+        assert_eq!(pid("pypy-12.log.fork56"), Some(56));
+        assert_eq!(pid("log"), Some(0));
+        assert_eq!(pid_of_log(Path::new("pypy-12.log"), b"1000 10 a map\n"), None);
+    }
 }

@@ -12,6 +12,8 @@ use jitdump::ReadAt;
 use rustix::fs::{OFlags, major, minor};
 use rustix::process::geteuid;
 
+use super::name::pid_of_log;
+
 /// Identifies a file for as long as it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
@@ -19,6 +21,14 @@ pub struct Inode {
     pub device: (u32, u32),
     /// The inode number.
     pub number: u64,
+}
+
+impl Inode {
+    /// The inode with this number on this device, as `stat` tells it.
+    #[must_use]
+    pub fn new(device: u64, number: u64) -> Self {
+        Self { device: (major(device), minor(device)), number }
+    }
 }
 
 /// A regular file, opened for reading, and data that is kept while it is open.
@@ -82,9 +92,10 @@ pub trait SourceFiles: Debug + Sync {
     /// The system's error; an error if it is not a regular file, or belongs to another user.
     fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile>;
 
-    /// The process id in a jitdump's header; `None` if the file is not a jitdump.
+    /// The process id in a jitdump's header, or in the name of a [log](code_index::LOG_FORMATS) that is opened as one; `None` if
+    /// the file is neither.
     fn jitdump_pid(&self, path: &Path) -> Option<u32> {
-        pid_in_header(&*self.open(path, None).ok()?)
+        pid_of_jitdump(path, &*self.open(path, None).ok()?)
     }
 
     /// Whether there is a regular file at this path.
@@ -152,11 +163,19 @@ pub fn check_readable_by_all(path: &Path, opened: &Inode) -> io::Result<()> {
     Ok(())
 }
 
-/// The process id in the header of a jitdump; `None` if it is not a jitdump.
-pub fn pid_in_header(file: &impl ReadAt) -> Option<u32> {
+/// See [`SourceFiles::jitdump_pid`].
+fn pid_of_jitdump(path: &Path, file: &impl ReadAt) -> Option<u32> {
     let mut header = [0; jitdump::HEADER_SIZE as usize];
     let count = file.read_at(&mut header, 0).ok()?;
-    jitdump::Dump::parse(header.get(..count)?).ok().map(|dump| dump.header().pid)
+    pid_in_header(path, header.get(..count)?)
+}
+
+/// The process id in the header of a jitdump, or in the name of a [log](code_index::LOG_FORMATS) that is opened as one.
+/// `header`: as many bytes of the file as the header has. `None` if the file is neither.
+#[must_use]
+pub fn pid_in_header(path: &Path, header: &[u8]) -> Option<u32> {
+    let dump = jitdump::Dump::parse(header).ok();
+    dump.map(|dump| dump.header().pid).or_else(|| pid_of_log(path, header))
 }
 
 /// Opens files directly.
@@ -212,7 +231,7 @@ impl SourceFiles for PlainFiles {
 }
 
 fn inode(file: &Metadata) -> Inode {
-    Inode { device: (major(file.dev()), minor(file.dev())), number: file.ino() }
+    Inode::new(file.dev(), file.ino())
 }
 
 #[cfg(test)]
