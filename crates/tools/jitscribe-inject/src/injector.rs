@@ -11,34 +11,36 @@ use code_image::jitdump::LineTable;
 use perf_data::{BuildId, Writer};
 use printable::Hexadecimal;
 
-use super::activity::RuntimeFiles;
-use super::attribution::SampleAttribution;
-use super::captured::CapturedMemory;
-use super::code_list;
-use super::copied_stacks::{CopiedStacks, Unwound};
-use super::counts::Counts;
-use super::files::{PlainFiles, RecordedFiles, SourceFiles};
-use super::image::ImageOptions;
-use super::images::{Images, MappedFile};
-use super::interpreted::InterpretedFrames;
-use super::listed_codes::ListedCodes;
-use super::locate::SearchPaths;
-use super::mapped_files::Guesses;
-use super::output::{Folder, Output};
-use super::parallel::join;
-use super::plan::{CodeLayout, Plan};
-use super::progress::{Progress, Stage};
-use super::recording::Recording;
-use super::recording_index::RecordingIndex;
-use super::report::{ImageReport, Report};
-use super::samples::SampleEvent;
-use super::source_lines::{SourceOptions, SourceResolver};
-use super::sources::{Codes, Sources};
-use super::stack_counts::StackCounts;
-use super::stacks::StackCounter;
-use super::top::{Hits, Top};
-use super::warning::{NothingApplied, Warning};
-use super::{Error, Result, inferred, interpreted, php, rewrite, v8_log};
+use crate::attribution::activity::RuntimeFiles;
+use crate::attribution::captured::CapturedMemory;
+use crate::attribution::copied_stacks::{CopiedStacks, Unwound};
+use crate::attribution::counts::Counts;
+use crate::attribution::interpreted::InterpretedFrames;
+use crate::attribution::mapped_files::Guesses;
+use crate::attribution::samples::SampleEvent;
+use crate::attribution::{SampleAttribution, inferred, interpreted};
+use crate::codes::locate::SearchPaths;
+use crate::codes::php;
+use crate::codes::source_lines::{SourceOptions, SourceResolver};
+use crate::codes::sources::{Codes, Sources};
+use crate::files::{PlainFiles, RecordedFiles, SourceFiles};
+use crate::parallel::join;
+use crate::plan::{CodeLayout, Plan};
+use crate::progress::{Progress, Stage};
+use crate::recording::Recording;
+use crate::recording::recording_index::RecordingIndex;
+use crate::summary::report::{ImageReport, Report};
+use crate::summary::stack_counts::StackCounts;
+use crate::summary::stacks::StackCounter;
+use crate::summary::top::{Hits, Top};
+use crate::warning::{NothingApplied, Warning};
+use crate::write::code_list;
+use crate::write::image::ImageOptions;
+use crate::write::images::{Images, MappedFile};
+use crate::write::listed_codes::ListedCodes;
+use crate::write::output::{Folder, Output};
+use crate::write::{rewrite, scripts};
+use crate::{Error, Result};
 
 /// The name of the folder, in that of the images, with the sources of scripts that V8's code log has.
 pub const SOURCES: &str = "sources";
@@ -260,7 +262,7 @@ impl<'a> Injector<'a> {
             let sampled = codes.table.in_v8_logs(hits.codes());
             let written = folder
                 .below([SOURCES.as_ref()])
-                .and_then(|scripts| v8_log::write_sampled(&scripts, sampled));
+                .and_then(|scripts| scripts::write_sampled(&scripts, sampled));
             // The recording has all else, and cannot be made again.
             if let Err(error) = written {
                 let folder = folder.path().join(SOURCES);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use printable::{name, path as shown, said, shell_path, shell_word};
 
-use crate::clock::NoConversion;
 use crate::files::Kind;
+use crate::recording::clock::NoConversion;
 
 /// Something that was left out or corrected. The text names the file and the cause, and suggests what to do in terms of
 /// the command `jitscribe inject`. Characters in names and paths that are not printable are escaped.

@@ -6,12 +6,12 @@ use std::ops::Range;
 use code_timeline::ranges::Canvas;
 use code_timeline::{AddressSpaceId, Piece, Timeline, ranges};
 
+use super::output_limits::{ARENA_GAP, ARENA_SPAN, split_into_arenas};
 use super::place::Place;
-use crate::address_space::AddressSpaces;
-use crate::code_table::CodeTable;
+use crate::codes::code_table::CodeTable;
 use crate::limits::GENERATIONS;
-use crate::output_limits::{ARENA_GAP, ARENA_SPAN, split_into_arenas};
-use crate::recording_index::{MapEvent, RecordingIndex};
+use crate::recording::address_space::AddressSpaces;
+use crate::recording::recording_index::{MapEvent, RecordingIndex};
 
 /// Functions are aligned to cache lines at most, and V8 leaves as much again between two builtins.
 const LARGEST_ALIGNMENT: u64 = 128;

@@ -12,7 +12,7 @@ use code_timeline::{CodeId, Epoch, Timeline, Usage, epochs, ranges};
 use super::arena::{ImageCode, Mapping, PlannedImage};
 use super::extents::{Extent, base_of};
 use super::place::Place;
-use crate::code_table::CodeTable;
+use crate::codes::code_table::CodeTable;
 
 /// Number of layers. Code that would need another one is relocated: it is in the last layer, behind the arena, and mapped from there.
 /// perf reads that rightly.

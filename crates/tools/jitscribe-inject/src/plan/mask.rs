@@ -15,8 +15,8 @@ use super::arena::{Arena, Mapping};
 use super::extents::{Extent, base_of};
 use super::place::Place;
 use crate::attribution::SampleAttribution;
-use crate::code_table::CodeTable;
-use crate::recording_index::RecordingIndex;
+use crate::codes::code_table::CodeTable;
+use crate::recording::recording_index::RecordingIndex;
 
 /// A mapping that hides code.
 #[derive(Debug)]

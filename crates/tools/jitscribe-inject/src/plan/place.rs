@@ -1,6 +1,6 @@
 //! Places in the stream of events.
 
-use crate::recording_index::{MapEvent, Ordinal};
+use crate::recording::recording_index::{MapEvent, Ordinal};
 
 /// A place in the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 //!
 //! A runtime may map its own executable again, in another way, over code that the dump has there; and code may be
 //! loaded where a library was. (Mappings that repeat an earlier one are left out of the recording, see
-//! [`UncoveredRanges`](super::uncovered::Uncovered).)
+//! [`UncoveredRanges`](super::uncovered::UncoveredRanges).)
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use code_timeline::{CodeId, Timeline, Usage, ranges};
 use super::arena::{Arena, PlannedImage};
 use super::extents::{Extent, within};
 use super::place::Place;
-use crate::address_space::{AddressSpaces, Runs};
-use crate::recording_index::{MapEvent, RecordingIndex};
+use crate::recording::address_space::{AddressSpaces, Runs};
+use crate::recording::recording_index::{MapEvent, RecordingIndex};
 
 /// Adds to the images of `arenas`, all of one address space, what mappings of files hide. Returns whether that exceeded
 /// `left`: then the rest stays hidden.

@@ -6,10 +6,10 @@ use std::ops::Range;
 use code_timeline::{AddressSpaceId, Inherited, ranges};
 
 use super::extents::{Extent, within};
-use crate::address_space::{AddressSpaces, Runs};
-use crate::code_table::CodeTable;
+use crate::codes::code_table::CodeTable;
 use crate::limits::{GENERATIONS, PARTS};
-use crate::recording_index::{MapEvent, Ordinal, RecordingIndex};
+use crate::recording::address_space::{AddressSpaces, Runs};
+use crate::recording::recording_index::{MapEvent, Ordinal, RecordingIndex};
 
 /// The rest of each mapping that is cut.
 #[derive(Debug, Default)]

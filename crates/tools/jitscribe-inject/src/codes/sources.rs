@@ -1,0 +1,518 @@
+//! Reads jitdumps and perf maps into the table of code.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::ops::{ControlFlow, Range};
+
+use code_image::{Endian, Target};
+use code_timeline::{AddressSpaceId, ranges};
+use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks, RecordClock};
+use perf_data::Features;
+
+use super::code_table::{AddedCodes, CodeTable, OpenDump};
+use super::earlier_maps::RecordingBegin;
+use super::locate::{LocatedSources, SearchPaths, Source, locate};
+use super::named_by_file::NamedByFile;
+use super::qemu::{Guest, GuestFiles, MapBlocks, translate_dump, translate_map};
+use super::v8_log::LoggedCodes;
+use crate::files::content::{self, Content};
+use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, as_jitdump, report_end};
+use crate::limits::LARGEST_MAPS;
+use crate::recording::Recording;
+use crate::recording::address_space::AddressSpaces;
+use crate::recording::clock::{DumpTimes, RecordingClock, Translation};
+use crate::recording::recording_index::RecordingIndex;
+use crate::summary::report::SourceReport;
+use crate::warning::{OtherRun, Warning};
+
+/// How much clocks may differ before a dump is attributed to another run, in nanoseconds.
+const APART: u64 = 1_000_000_000;
+
+/// The files that describe a recording's code, and the content of the perf maps among them, from which [`Codes`] borrows.
+#[derive(Debug)]
+pub struct Sources {
+    list: Vec<Source>,
+    /// The content of each perf map; empty for other files.
+    contents: Vec<Vec<u8>>,
+    /// Number of markers of jitdumps in the recording.
+    markers: usize,
+}
+
+impl Sources {
+    /// Finds the files of a recording, and reads all perf maps. Jitdumps are large, so they are read in parts when they
+    /// are used. Files that are missing or cannot be read are reported in `warnings`.
+    pub fn find(
+        recording: &Recording,
+        paths: &SearchPaths,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> Self {
+        let LocatedSources { sources, warnings: missing, markers } =
+            locate(&recording.index, paths, RecordingBegin::of(recording), files);
+        warnings.extend(missing);
+        let contents = read_maps(&sources, files, warnings);
+        Self { list: sources, contents, markers }
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn list(&self) -> &[Source] {
+        &self.list
+    }
+
+    /// The user of a process whose code they describe; `None` if that is not known, or not one user.
+    pub(crate) fn user_of(
+        &self,
+        pid: u32,
+        index: &RecordingIndex,
+        files: &dyn SourceFiles,
+    ) -> Option<u32> {
+        let of_process = |source: &&Source| index.processes.pid(source.space) == pid;
+        let own = self.list.iter().filter(of_process);
+        let mut users = own.map(|source| files.user_of(pid, &source.path));
+        let first = users.next()??;
+        users.all(|user| user == Some(first)).then_some(first)
+    }
+
+    /// Number of markers of jitdumps in the recording.
+    #[must_use]
+    pub fn markers(&self) -> usize {
+        self.markers
+    }
+
+    /// Reads the code that they describe. What cannot be used is reported in `warnings`.
+    pub fn read(
+        &self,
+        recording: &Recording,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> Codes<'_> {
+        let Recording { input, index, spaces, .. } = recording;
+        let recorded = RecordedFiles::new(input, &index.names, files);
+        Codes::read(self, index, spaces, &recorded, warnings)
+    }
+}
+
+fn read_maps(
+    sources: &[Source],
+    files: &dyn SourceFiles,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Vec<u8>> {
+    let mut left = LARGEST_MAPS;
+    let read = |source: &Source| {
+        if source.kind != Kind::PerfMap {
+            return Vec::new();
+        }
+        let path = source.path.clone();
+        let most = left.min(content::LARGEST_MAP);
+        let content =
+            files.open(&source.path, source.owner).and_then(|file| content::text(&file, most));
+        let content = content.unwrap_or_else(|error| {
+            let (path, cause) = (path.clone(), error.to_string());
+            warnings.push(Warning::Unreadable { path, cause });
+            Content::default()
+        });
+        if let Some(left_out) = content.left_out {
+            warnings.push(Warning::PartlyRead { path, left_out });
+        }
+        left -= left.min(content.bytes.len() as u64);
+        content.bytes
+    };
+    sources.iter().map(read).collect()
+}
+
+/// What is known of the guests of QEMU's.
+struct Guests<'s, 'f> {
+    /// Their perf maps.
+    maps: HashMap<AddressSpaceId, MapBlocks<'s>>,
+    files: GuestFiles<'f>,
+}
+
+/// All code, and the target machine of each process's code.
+#[derive(Debug)]
+pub struct Codes<'a> {
+    pub(crate) table: CodeTable<'a>,
+    /// A report for each file.
+    pub(crate) reports: Vec<SourceReport>,
+    /// The target machine of each process.
+    pub(crate) targets: Targets,
+    /// The processes whose code perf names without images, from a perf map where perf looks for it.
+    pub(crate) named_by_perf: HashSet<u32>,
+}
+
+/// The target machine of each address space with a dump.
+#[derive(Debug, Default)]
+pub struct Targets {
+    of_dumps: BTreeMap<AddressSpaceId, Target>,
+    /// By address space: that of its own dump, or of the process that it was forked from.
+    of: Vec<Option<Target>>,
+}
+
+impl<'a> Codes<'a> {
+    /// Reads all sources.
+    pub(crate) fn read(
+        sources: &'a Sources,
+        index: &RecordingIndex,
+        spaces: &AddressSpaces,
+        recorded: &RecordedFiles<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Self {
+        let files = recorded.opened_by();
+        let mut named_by_file = NamedByFile::new(index, spaces, recorded);
+        let maps = sources.list.iter().zip(&sources.contents);
+        let maps = maps.filter_map(|(source, map)| Some((source.space, MapBlocks::read(map)?)));
+        let mut guests =
+            Guests { maps: maps.collect(), files: GuestFiles::new(index, spaces, recorded) };
+        let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
+        let mut all = Self {
+            table: CodeTable::default(),
+            reports: Vec::new(),
+            targets: Targets::default(),
+            named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
+        };
+        for (source, bytes) in sources.list.iter().zip(&sources.contents) {
+            let logged = all.table.logged();
+            let (codes, clock_offset_ns) = match source.kind {
+                Kind::Jitdump => {
+                    all.add_dump(source, index, files, &mut named_by_file, &mut guests, warnings)
+                }
+                Kind::PerfMap => {
+                    let guest = all.add_guest_map(
+                        source,
+                        index,
+                        spaces,
+                        &mut named_by_file,
+                        &mut guests,
+                        warnings,
+                    );
+                    let add = || {
+                        let time = index.last_sample;
+                        all.add_map(source, bytes, spaces, &mut named_by_file, time, warnings)
+                    };
+                    (guest.unwrap_or_else(add), 0)
+                }
+            };
+            all.reports.push(SourceReport {
+                path: source.path.clone(),
+                kind: source.kind,
+                pid: index.processes.pid(source.space),
+                codes,
+                clock_offset_ns,
+                codes_in_v8_log: all.table.logged() - logged,
+            });
+        }
+        all.table.finish(index, spaces);
+        all.targets.inherit(index);
+        all
+    }
+
+    /// A report for each file.
+    #[must_use]
+    pub fn sources(&self) -> &[SourceReport] {
+        &self.reports
+    }
+
+    /// The number of codes; all code numbers are below it. Moved code counts once for each place.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.history.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn add_dump(
+        &mut self,
+        source: &Source,
+        index: &RecordingIndex,
+        files: &dyn SourceFiles,
+        named_by_file: &mut NamedByFile<'_>,
+        guests: &mut Guests<'_, '_>,
+        warnings: &mut Vec<Warning>,
+    ) -> (usize, i64) {
+        let added = self.try_add_dump(source, index, files, named_by_file, guests, warnings);
+        added.unwrap_or_else(|error| {
+            let (path, cause) = (source.path.clone(), error.to_string());
+            warnings.push(Warning::Unreadable { path, cause });
+            (0, 0)
+        })
+    }
+
+    fn try_add_dump(
+        &mut self,
+        source: &Source,
+        index: &RecordingIndex,
+        files: &dyn SourceFiles,
+        named_by_file: &mut NamedByFile<'_>,
+        guests: &mut Guests<'_, '_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(usize, i64), OpenError> {
+        let path = || source.path.clone();
+        let pid = index.processes.pid(source.space);
+        let file = as_jitdump(files.open(&source.path, source.owner)?, pid)?;
+        let metadata = file.metadata()?;
+        let mut dump = DumpFile::open(file, metadata.len())?;
+        let header = *dump.header();
+        let quirks = dump.quirks()?;
+        let machine = u16::try_from(quirks.machine).unwrap_or(0);
+        let target = Target::new(machine, header.endian);
+        self.targets.of_dumps.entry(source.space).or_insert(target);
+
+        let first_load = first_load(&mut dump, quirks, |_| true)?;
+        let times = translation(&header, quirks, first_load, &index.clock, source, warnings);
+        if let (Some(times), Some(first)) = (times, first_load)
+            && let Some(why) = of_another_run(&mut dump, quirks, times, first, index, source)?
+        {
+            warnings.push(Warning::OtherRun { path: path(), why });
+            return Ok((0, times.offset));
+        }
+        let time_of = |time| match times {
+            Some(times) => times.apply(time),
+            None => source.marker.unwrap_or(0),
+        };
+        let header_pid = header.pid;
+        // A forked child that continues to write records its own pid. In a pid namespace, the numbers have no meaning
+        // here, except the one that the marker translates.
+        let space_of = |recorded: u32| {
+            if recorded == header_pid || pid != header_pid {
+                source.space
+            } else {
+                index.processes.at(recorded, u64::MAX).unwrap_or(source.space)
+            }
+        };
+        let mut damage = Damage::default();
+        let mut damaged = |error| damage.note(&error);
+        let map = guests.maps.get(&source.space);
+        let guest = Guest { space: source.space, pid };
+        let translated = translate_dump(
+            &mut dump,
+            quirks,
+            map,
+            guest,
+            time_of,
+            &mut guests.files,
+            &mut damaged,
+        )?;
+        if let Some(translated) = translated {
+            if translated.in_files == 0 {
+                warnings.push(Warning::NoGuestFiles { path: path() });
+            }
+            let len = translated.file.metadata()?.len();
+            dump = DumpFile::open(translated.file, len)?;
+        }
+        self.table.reserve(source.space, content::size_on_disk(&metadata));
+        let v8_logs = LoggedCodes::read(&source.v8_logs, files, warnings);
+        let before = named_by_file.count;
+        let dump = OpenDump { path: path(), file: dump, quirks, v8_logs };
+        let (count, outcome) =
+            self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
+        damage.report(&source.path, warnings);
+        report_end(&source.path, count, outcome, warnings);
+        match named_by_file.count - before {
+            _ if count > 0 => {}
+            0 => warnings.push(Warning::NoCode { path: path() }),
+            codes => warnings.push(Warning::NamedByFiles { path: path(), codes }),
+        }
+        Ok((count, times.map_or(0, |times| times.offset)))
+    }
+
+    /// Adds the code of a guest of QEMU's from a perf map, with the guest's functions and lines. `None` if it is none, or if
+    /// nothing is known of the guest.
+    fn add_guest_map(
+        &mut self,
+        source: &Source,
+        index: &RecordingIndex,
+        spaces: &AddressSpaces,
+        named_by_file: &mut NamedByFile<'_>,
+        guests: &mut Guests<'_, '_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<usize> {
+        let map = guests.maps.get(&source.space)?;
+        let guest = Guest { space: source.space, pid: index.processes.pid(source.space) };
+        let mapped = spaces.files(source.space);
+        let is_taken = |range: &Range<u64>| !ranges::overlapping(mapped, range).is_empty();
+        let path = || source.path.clone();
+        let mut damage = Damage::default();
+        let mut add = || -> Result<Option<AddedCodes>, OpenError> {
+            let time = index.last_sample;
+            let translated = translate_map(map, guest, time, &mut guests.files, is_taken)?;
+            if translated.in_files == 0 {
+                return Ok(None);
+            }
+            let len = translated.file.metadata()?.len();
+            let mut file = DumpFile::open(translated.file, len)?;
+            let quirks = file.quirks()?;
+            let dump = OpenDump { path: path(), file, quirks, v8_logs: LoggedCodes::default() };
+            let damaged = |error| damage.note(&error);
+            let space_of = |_| source.space;
+            let processes = &index.processes;
+            Ok(Some(self.table.add_dump(dump, damaged, |_| 0, space_of, named_by_file, processes)))
+        };
+        let added = add();
+        match added {
+            Ok(Some((count, outcome))) => {
+                report_end(&source.path, count, outcome, warnings);
+                damage.report(&source.path, warnings);
+                Some(count)
+            }
+            Ok(None) => {
+                warnings.push(Warning::NoGuestFiles { path: path() });
+                None
+            }
+            Err(error) => {
+                let cause = error.to_string();
+                warnings.push(Warning::Unreadable { path: path(), cause });
+                None
+            }
+        }
+    }
+
+    fn add_map(
+        &mut self,
+        source: &Source,
+        bytes: &'a [u8],
+        spaces: &AddressSpaces,
+        named_by_file: &mut NamedByFile<'_>,
+        time: u64,
+        warnings: &mut Vec<Warning>,
+    ) -> usize {
+        let mut damage = Damage::default();
+        let entries = perf_map::entries(bytes).filter_map(|entry| match entry {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                damage.note(&error);
+                None
+            }
+        });
+        let (files, before) = (spaces.files(source.space), named_by_file.count);
+        let count = self.table.add_map(entries, source.space, |range| {
+            match ranges::overlapping(files, range).first() {
+                None => Some(0),
+                Some(file) if file.contains(&range.start) => {
+                    named_by_file.earliest(source.space, range.start, time)
+                }
+                // Code that only ends in a file is none that was in this process.
+                Some(_) => None,
+            }
+        });
+        damage.report(&source.path, warnings);
+        let in_files = named_by_file.count - before;
+        if count == 0 && in_files > 0 {
+            warnings.push(Warning::NamedByFiles { path: source.path.clone(), codes: in_files });
+        }
+        count
+    }
+}
+
+impl Targets {
+    /// The target machine of the code of `space`: from its dump, else from the recording.
+    pub fn target(&self, space: AddressSpaceId, features: &Features) -> Target {
+        let target = self.of.get(space.index()).copied().flatten();
+        target.unwrap_or_else(|| recorded_on(features))
+    }
+
+    /// Sets the target of each address space without a dump to that of the process that it was forked from.
+    fn inherit(&mut self, index: &RecordingIndex) {
+        for space in index.processes.spaces() {
+            let parent = || {
+                let (parent, _) = index.processes.parent(space)?;
+                // Parents precede their children.
+                self.of.get(parent.index()).copied().flatten()
+            };
+            let target = self.of_dumps.get(&space).copied().or_else(parent);
+            self.of.push(target);
+        }
+    }
+}
+
+/// The time of the first code of a dump for whose time `wanted` is true, in the dump's own clock.
+fn first_load(
+    dump: &mut DumpFile<SourceFile>,
+    quirks: Quirks,
+    wanted: impl Fn(u64) -> bool,
+) -> io::Result<Option<u64>> {
+    let mut found = None;
+    dump.for_each_code(quirks, |event| match event {
+        Ok(CodeEvent::Load(load)) if wanted(load.timestamp) => {
+            found = Some(load.timestamp);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
+}
+
+/// Why a dump whose first code has the time `first` cannot belong to the recorded process; `None` if it can. Most often
+/// the first time is sufficient to decide.
+fn of_another_run(
+    dump: &mut DumpFile<SourceFile>,
+    quirks: Quirks,
+    times: Translation,
+    first: u64,
+    index: &RecordingIndex,
+    source: &Source,
+) -> io::Result<Option<OtherRun>> {
+    if times.apply(first) > index.last_sample.saturating_add(APART) {
+        return Ok(Some(OtherRun::Later));
+    }
+    let began = index.processes.from(source.space);
+    let in_time = |time| times.apply(time).saturating_add(APART) >= began;
+    let is_before = first_load(dump, quirks, in_time)?.is_none();
+    Ok(is_before.then_some(OtherRun::Earlier))
+}
+
+/// The conversion of a dump's times to the recording's; `None` if there is none.
+fn translation(
+    header: &Header,
+    quirks: Quirks,
+    first_load: Option<u64>,
+    clock: &RecordingClock,
+    source: &Source,
+    warnings: &mut Vec<Warning>,
+) -> Option<Translation> {
+    let times = DumpTimes {
+        records: quirks.record_clock,
+        header_clock: quirks.header_clock,
+        header: header.timestamp,
+        first_load,
+    };
+    let path = source.path.clone();
+    match clock.translate(&times, source.marker) {
+        Ok(translation) => {
+            if translation.offset != 0 {
+                let offset = translation.offset;
+                warnings.push(Warning::ClockMoved { path, offset });
+            } else if !clock.monotonic && times.records != RecordClock::Arch {
+                warnings.push(Warning::ClocksDiffer { path });
+            }
+            Some(translation)
+        }
+        Err(cause) => {
+            warnings.push(Warning::ClockUnknown { path, cause });
+            None
+        }
+    }
+}
+
+/// The machine of a recording, from its header.
+fn recorded_on(features: &Features) -> Target {
+    /// `HEADER_ARCH` of perf: a length and the name that `uname -m` gives.
+    const ARCH: u8 = 6;
+    const MACHINES: [(&[u8], u16, Endian); 8] = [
+        (b"x86_64", 62, Endian::Little),
+        (b"aarch64", 183, Endian::Little),
+        (b"i686", 3, Endian::Little),
+        (b"armv7l", 40, Endian::Little),
+        (b"riscv64", 243, Endian::Little),
+        (b"ppc64le", 21, Endian::Little),
+        (b"s390x", 22, Endian::Big),
+        (b"loongarch64", 258, Endian::Little),
+    ];
+    let name = features.get(ARCH).and_then(|bytes| bytes.get(4..)).unwrap_or_default();
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let known = MACHINES.iter().find(|(known, ..)| *known == name).unwrap_or(&MACHINES[0]);
+    Target::new(known.1, known.2)
+}

@@ -1,0 +1,99 @@
+//! Opening and indexing a recording: its processes, their mappings, and its clock.
+//!
+//! In comes the path of a recording of perf, or an open one. The first reading collects forks, execs, mappings and the clock
+//! ([`recording_index`]), from which the mappings of each process at any time follow ([`address_space`]).
+//!
+//! Out goes a [`Recording`]: the open input, which later steps read again, with the results of the first reading. They are never
+//! changed.
+
+pub mod address_space;
+pub mod clock;
+pub mod free;
+pub mod recording_index;
+
+use std::path::{Path, PathBuf};
+
+use perf_data::{End, Input, feature};
+
+use crate::progress::{Progress, Stage};
+use crate::{Error, Result, Warning};
+use address_space::AddressSpaces;
+use recording_index::RecordingIndex;
+
+/// A recording, with its processes and their mappings.
+#[derive(Debug)]
+pub struct Recording {
+    pub(crate) path: PathBuf,
+    pub(crate) input: Input,
+    pub(crate) index: RecordingIndex,
+    pub(crate) spaces: AddressSpaces,
+}
+
+impl Recording {
+    /// Opens the recording `path` (a file, a directory of `perf record --threads`, or `-` for standard input) and reads
+    /// it from its beginning to its end.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a recording. If it is damaged or cut off, the part before is used: see
+    /// [`Self::warning`].
+    pub fn open(path: &Path, progress: &dyn Fn(Progress)) -> Result<Self> {
+        Self::read(path, Self::input(path)?, progress)
+    }
+
+    /// Opens a recording, and reads only its header.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn input(path: &Path) -> Result<Input> {
+        Input::open(path).map_err(Error::reading(path))
+    }
+
+    /// Reads an open recording. `path` is used in messages.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(path: &Path, mut input: Input, progress: &dyn Fn(Progress)) -> Result<Self> {
+        progress(Progress::Begins(Stage::Reading));
+        let index = RecordingIndex::read(&mut input, |at| progress(Progress::At(at)));
+        let index = index.map_err(Error::reading(path))?;
+        let spaces = AddressSpaces::build(&index);
+        Ok(Self { path: path.to_owned(), input, index, spaces })
+    }
+
+    /// The path for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of events.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.index.events
+    }
+
+    /// The warning if its end is missing or damaged.
+    #[must_use]
+    pub fn warning(&self) -> Option<Warning> {
+        let (path, events) = (self.path.clone(), self.index.events);
+        match self.input.end() {
+            End::CutOff { offset, .. } => Some(Warning::RecordingCutOff { path, offset, events }),
+            End::Damaged { offset, cause, .. } => {
+                Some(Warning::RecordingDamaged { path, cause, offset, events })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it was made on this machine, according to the host name. True if it has no host name.
+    #[must_use]
+    pub fn is_of_this_machine(&self) -> bool {
+        let system = rustix::system::uname();
+        // A length, and the name with a NUL.
+        let recorded = self.input.features().get(feature::HOSTNAME);
+        let recorded = recorded.and_then(|bytes| bytes.get(4..));
+        recorded.is_none_or(|name| {
+            name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes())
+        })
+    }
+}

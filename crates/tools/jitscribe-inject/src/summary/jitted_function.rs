@@ -1,0 +1,278 @@
+//! Which function of a [profile] a jitted code or an inlined call belongs to: the same in the summary of an injection and in all
+//! views of the new recording.
+
+use std::borrow::Cow;
+
+use native_files::SourceFrame;
+use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::codes::function_name::{FunctionName, osr_alternative};
+use crate::source_name;
+
+/// What the symbol of a jitted code says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JittedName<'a> {
+    /// The function's name, without the compiler's tier and without a place.
+    pub name: Cow<'a, [u8]>,
+    /// The file, if the symbol has it.
+    pub file: Cow<'a, [u8]>,
+    /// The line, from 1; 0 if the symbol has none.
+    pub line: u32,
+    /// The column, from 1; 0 if the symbol has none.
+    pub column: u32,
+    /// The tier; empty if there is none.
+    pub tier: &'a [u8],
+}
+
+/// The tiers whose symbols have the place of the function behind its name: those of V8.
+const WITH_PLACES: [&[u8]; 4] = [b"turbofan", b"maglev", b"sparkplug", b"interpreted"];
+
+impl<'a> JittedName<'a> {
+    /// Of a code with this symbol.
+    #[must_use]
+    pub fn of(symbol: &'a [u8]) -> Self {
+        let FunctionName { function, tier } = FunctionName::of(symbol);
+        let tier = tier.unwrap_or_default();
+        let place = match WITH_PLACES.contains(&tier) {
+            true => split_place(&function),
+            false => None,
+        };
+        match place {
+            Some((name, file, line, column)) => Self {
+                name: name.to_vec().into(),
+                file: source_name(file).into_owned().into(),
+                line,
+                column,
+                tier,
+            },
+            None => Self { name: function, file: Cow::default(), line: 0, column: 0, tier },
+        }
+    }
+}
+
+/// The parts of `name file:line:column` or `name file:line`; `None` if it has no such form.
+fn split_place(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
+    let number = |text: &[u8]| -> Option<u32> { std::str::from_utf8(text).ok()?.parse().ok() };
+    let split = |text: &'_ [u8]| -> Option<(usize, u32)> {
+        let colon = text.iter().rposition(|&byte| byte == b':')?;
+        Some((colon, number(text.get(colon.checked_add(1)?..)?)?))
+    };
+    let (colon, last) = split(text)?;
+    let rest = text.get(..colon)?;
+    let (rest, line, column) = match split(rest) {
+        Some((colon, line)) => (rest.get(..colon)?, line, last),
+        None => (rest, last, 0),
+    };
+    // Names of accessors have a space, and so may paths: the path begins at the first slash or scheme.
+    let begins_path = |at: &usize| {
+        let behind = at.checked_add(1).and_then(|at| rest.get(at..)).unwrap_or_default();
+        behind.starts_with(b"/") || behind.starts_with(b"file:") || behind.starts_with(b"node:")
+    };
+    let spaces = || (0..rest.len()).filter(|&at| rest.get(at) == Some(&b' '));
+    let space = spaces().find(begins_path).or_else(|| spaces().next())?;
+    Some((rest.get(..space)?, rest.get(space.checked_add(1)?..)?, line, column))
+}
+
+/// A name and a file.
+type NameAndFile = (Vec<u8>, Vec<u8>);
+
+/// The functions that have code of their own, by name and file: inlined calls of them are the same functions.
+#[derive(Debug, Default)]
+pub struct JittedFunctions {
+    /// Lines and columns where functions begin.
+    by_place: FxHashMap<NameAndFile, Vec<(u32, u32)>>,
+    /// The names of those without a place.
+    names: FxHashSet<Vec<u8>>,
+}
+
+impl JittedFunctions {
+    /// Adds the function of a code.
+    pub fn add(&mut self, symbol: &[u8]) {
+        let name = JittedName::of(symbol);
+        if name.file.is_empty() {
+            if !self.names.contains(&*name.name) {
+                self.names.insert(name.name.into_owned());
+            }
+            return;
+        }
+        let key = (name.name.into_owned(), name.file.into_owned());
+        let places = self.by_place.entry(key).or_default();
+        if !places.contains(&(name.line, name.column)) {
+            places.push((name.line, name.column));
+        }
+    }
+
+    /// Whether the function of a code depends on what other functions there are.
+    pub(crate) fn is_ambiguous(symbol: &[u8]) -> bool {
+        osr_name(&JittedName::of(symbol)).is_some()
+    }
+
+    /// The function of a code. V8 marks some codes by an `o` that may also be the beginning of the name.
+    pub fn of_code(
+        &self,
+        builder: &mut Builder,
+        name: &JittedName<'_>,
+        runtime: Option<ModuleId>,
+    ) -> FunctionId {
+        let place = (name.line, name.column);
+        let function = osr_name(name).filter(|other| {
+            let key = (other.clone(), name.file.to_vec());
+            self.by_place.get(&key).is_some_and(|places| places.contains(&place))
+        });
+        let text = function.as_deref().unwrap_or(&name.name);
+        jitted(builder, text, &name.file, place, runtime)
+    }
+
+    /// The function of an inlined call in the code of `outer`.
+    pub fn of_inlined(
+        &self,
+        builder: &mut Builder,
+        frame: &SourceFrame,
+        outer: FunctionId,
+    ) -> FunctionId {
+        let runtime = builder.function_row(outer).and_then(|outer| outer.runtime);
+        // Functions without a name have a place.
+        if let Some((name, file, line, column)) = anonymous_place(&frame.function) {
+            return jitted(builder, name, &source_name(file), (line, column), runtime);
+        }
+        let key = (frame.function.clone(), frame.file.clone());
+        if let Some(places) = self.by_place.get(&key) {
+            // The last one that begins before the line.
+            let before = places.iter().filter(|(line, _)| *line <= frame.line).max();
+            let place = before.or_else(|| places.first()).copied().unwrap_or_default();
+            return jitted(builder, &frame.function, &frame.file, place, runtime);
+        }
+        // If the code's symbol has its file, equal names in other files are other functions.
+        let outer_has_file =
+            builder.function_row(outer).is_some_and(|outer| !outer.file.is_empty());
+        match outer_has_file && !self.names.contains(&frame.function) {
+            true => jitted(builder, &frame.function, &frame.file, (0, 0), runtime),
+            false => jitted(builder, &frame.function, b"", (0, 0), runtime),
+        }
+    }
+}
+
+/// The parts of the name that an inlined function without one gets.
+fn anonymous_place(symbol: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
+    symbol.starts_with(b"(anonymous) ").then(|| split_place(symbol)).flatten()
+}
+
+/// The name of the function that an inlined call is of: see [`JittedFunctions::of_inlined`].
+#[must_use]
+pub fn inlined_name(symbol: &[u8]) -> &[u8] {
+    anonymous_place(symbol).map_or(symbol, |(name, ..)| name)
+}
+
+/// The name without an `o` at its beginning.
+fn osr_name(name: &JittedName<'_>) -> Option<Vec<u8>> {
+    if name.tier.is_empty() || !name.name.starts_with(b"o") {
+        return None;
+    }
+    // Told by the line behind the name.
+    let whole = [&name.name, &b" "[..], &name.file, b":1"].concat();
+    let other = osr_alternative(&whole)?;
+    let end = other.len().checked_sub(name.file.len().checked_add(3)?)?;
+    other.get(..end).map(<[u8]>::to_vec)
+}
+
+fn jitted(
+    builder: &mut Builder,
+    name: &[u8],
+    file: &[u8],
+    place: (u32, u32),
+    runtime: Option<ModuleId>,
+) -> FunctionId {
+    // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that were interpreted may be compiled
+    // as well, and are the same functions.
+    let kind = match name.starts_with(b"py::") {
+        true => FunctionKind::Interpreted,
+        false => FunctionKind::Jitted,
+    };
+    let (name, file) = (builder.string(name), builder.string(file));
+    let mut function = Function::new(name, kind);
+    function.file = file;
+    (function.line, function.column) = place;
+    function.runtime = runtime;
+    builder.function(function)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn symbols_of_v8_have_a_place() {
+        for (symbol, name, file, place, tier) in [
+            ("JS:*spin /a/spin.js:1:14", "spin", "/a/spin.js", (1, 14), "turbofan"),
+            ("JS:~ /a/spin.js:1:1", "(anonymous)", "/a/spin.js", (1, 1), "interpreted"),
+            ("JS:^get size /a b/x.js:3:7", "get size", "/a b/x.js", (3, 7), "sparkplug"),
+            ("LazyCompile:*fib /a/work.js:4", "fib", "/a/work.js", (4, 0), "turbofan"),
+            ("JS:*f file:///a/x.mjs:2:3", "f", "/a/x.mjs", (2, 3), "turbofan"),
+            (
+                "JS:*nextTick node:internal/process:9:8",
+                "nextTick",
+                "node/internal/process",
+                (9, 8),
+                "turbofan",
+            ),
+            ("JS:*f", "f", "", (0, 0), "turbofan"),
+            ("int Work.sieve(int)", "int Work.sieve(int)", "", (0, 0), ""),
+            ("TRACE-11$mandel$5", "mandel", "", (0, 0), "trace"),
+        ] {
+            let found = JittedName::of(symbol.as_bytes());
+            assert_eq!(found.name, name.as_bytes(), "{symbol}");
+            assert_eq!(found.file, file.as_bytes(), "{symbol}");
+            assert_eq!(((found.line, found.column), found.tier), (place, tier.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn inlined_calls_are_of_the_function_with_code_of_its_own() {
+        let mut known = JittedFunctions::default();
+        for symbol in ["JS:*f /a.js:3:9", "JS:^f /a.js:20:9", "JS:*of /b.js:1:2", "JS:*f /b.js:1:2"]
+        {
+            known.add(symbol.as_bytes());
+        }
+        let mut builder = Builder::new();
+        let mut place_of = |file: &str, line| {
+            let outer = known.of_code(&mut builder, &JittedName::of(b"JS:*g /a.js:9:9"), None);
+            let frame = SourceFrame { function: b"f".to_vec(), file: file.into(), line, column: 0 };
+            let function = known.of_inlined(&mut builder, &frame, outer);
+            let row = builder.function_row(function).expect("a function");
+            (builder.text(row.file).to_vec(), row.line)
+        };
+        assert_eq!(place_of("/a.js", 5), (b"/a.js".to_vec(), 3));
+        assert_eq!(place_of("/a.js", 25), (b"/a.js".to_vec(), 20));
+        assert_eq!(place_of("/a.js", 1), (b"/a.js".to_vec(), 3));
+        assert_eq!(place_of("/c.js", 1), (b"/c.js".to_vec(), 0));
+        let osr = known.of_code(&mut builder, &JittedName::of(b"JS:*of /b.js:1:2"), None);
+        let plain = known.of_code(&mut builder, &JittedName::of(b"JS:*f /b.js:1:2"), None);
+        assert_eq!(osr, plain);
+    }
+
+    #[test]
+    fn functions_of_cpython_are_interpreted() {
+        let (known, mut builder) = (JittedFunctions::default(), Builder::new());
+        let mut kind = |symbol: &str| {
+            let function = known.of_code(&mut builder, &JittedName::of(symbol.as_bytes()), None);
+            builder.function_row(function).expect("a function").kind
+        };
+        assert_eq!(kind("py::fib:/a/x.py"), FunctionKind::Interpreted);
+        assert_eq!(kind("JS:~fib /a/x.js:1:2"), FunctionKind::Jitted);
+    }
+
+    proptest! {
+        #[test]
+        fn any_symbol_is_of_a_function(symbol in prop::collection::vec(any::<u8>(), 0..40)) {
+            let with_place = [b"JS:*", &symbol[..], b" /x.js:1:2"].concat();
+            let (mut known, mut builder) = (JittedFunctions::default(), Builder::new());
+            for symbol in [&symbol, &with_place] {
+                known.add(symbol);
+                known.of_code(&mut builder, &JittedName::of(symbol), None);
+            }
+        }
+    }
+}
