@@ -6,6 +6,7 @@ use code_timeline::{AddressSpaceId, CodeId, Usage};
 use rustc_hash::FxBuildHasher;
 
 use crate::codes::code_table::CodeTable;
+use crate::codes::lookup::Register;
 
 /// What the samples say about each code, by the address space whose timeline it is in.
 #[derive(Debug, Default)]
@@ -106,5 +107,13 @@ impl SampledCodes {
     /// each of their timelines.
     pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {
         self.list.iter().map(|sampled| (sampled.code, sampled.hits)).filter(|&(_, hits)| hits > 0)
+    }
+}
+
+impl Register for SampledCodes {
+    type Mark = SampledId;
+
+    fn mark(&mut self, owner: AddressSpaceId, code: CodeId, time: u64) -> SampledId {
+        self.id(owner, code, time)
     }
 }

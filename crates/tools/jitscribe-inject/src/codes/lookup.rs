@@ -11,7 +11,6 @@ use code_timeline::ranges::intersection;
 use code_timeline::{AddressSpaceId, Around, CodeId, Inherited, Nearest, Timeline};
 
 use super::code_table::{CodeTable, LateCode, Origin};
-use crate::attribution::sampled::{SampledCodes, SampledId};
 use crate::limits::GENERATIONS;
 use crate::recording::address_space::AddressSpaces;
 use crate::recording::recording_index::RecordingIndex;
@@ -47,14 +46,6 @@ impl Register for Numbers {
 
     fn mark(&mut self, _owner: AddressSpaceId, code: CodeId, _time: u64) -> CodeId {
         code
-    }
-}
-
-impl Register for SampledCodes {
-    type Mark = SampledId;
-
-    fn mark(&mut self, owner: AddressSpaceId, code: CodeId, time: u64) -> SampledId {
-        self.id(owner, code, time)
     }
 }
 

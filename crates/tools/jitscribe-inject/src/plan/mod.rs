@@ -6,6 +6,9 @@
 //! An arena is shown by one image; code that replaced other code at its address is in images of its own, the further [layers](mod@layers).
 //! If the recording has copies of stacks that are unwound later, there is one image per [epoch](mod@epochs), because unwinders want one
 //! image for all of the memory.
+//!
+//! In come the code table with its timelines, the mappings of the recording, and when each code was seen. Out goes a [`Plan`]: the
+//! codes of each image, and the place of each mapping event in the recording.
 
 mod arena;
 mod epochs;

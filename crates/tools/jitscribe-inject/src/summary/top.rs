@@ -10,8 +10,8 @@ use profile::{
 use super::jitted_function::{JittedFunctions, JittedName};
 use super::report::{TierSamples, TopFunction};
 use crate::Result;
-use crate::attribution::SampleAttribution;
 use crate::attribution::activity::is_interpreter;
+use crate::attribution::hits::Hits;
 use crate::attribution::inclusive::StackSets;
 use crate::codes::code_numbers::CodeNumbers;
 use crate::codes::code_table::CodeTable;
@@ -19,62 +19,6 @@ use crate::codes::function_name::FunctionName;
 
 /// Number of functions in a report.
 const TOP: usize = 10;
-
-/// Number of samples in each code, and which codes were on a stack.
-#[derive(Debug)]
-pub struct Hits {
-    in_code: Vec<u64>,
-    on_stack: Vec<bool>,
-}
-
-impl Hits {
-    /// Counts the samples by code, for `codes` codes.
-    pub fn count(attribution: &SampleAttribution, codes: usize) -> Self {
-        let mut all = Self { in_code: vec![0; codes], on_stack: vec![false; codes] };
-        for (code, hits) in attribution.hits() {
-            all.in_code[code.index()] += hits;
-        }
-        for code in attribution.stacks().sets().flat_map(|(codes, ..)| codes) {
-            all.on_stack[code.index()] = true;
-        }
-        all
-    }
-
-    /// Adds the codes on stacks that were unwound later.
-    pub fn add_stacks(&mut self, stacks: &StackSets) {
-        for code in stacks.sets().flat_map(|(codes, ..)| codes) {
-            if let Some(on_stack) = self.on_stack.get_mut(code.index()) {
-                *on_stack = true;
-            }
-        }
-    }
-
-    /// The number of samples in a code.
-    pub fn in_code(&self, code: CodeId) -> u64 {
-        self.in_code.get(code.index()).copied().unwrap_or(0)
-    }
-
-    /// Whether a code was sampled, or is on the stack of a sample.
-    pub fn is_seen(&self, code: CodeId) -> bool {
-        self.in_code(code) > 0 || self.on_stack.get(code.index()).copied().unwrap_or(false)
-    }
-
-    /// Number of codes; all code numbers are below it.
-    fn len(&self) -> usize {
-        self.in_code.len()
-    }
-
-    /// The codes with samples.
-    pub fn codes(&self) -> impl Iterator<Item = CodeId> {
-        self.seen().filter(|&code| self.in_code(code) > 0)
-    }
-
-    /// The codes that were sampled, or are on the stacks of samples.
-    pub fn seen(&self) -> impl Iterator<Item = CodeId> {
-        let codes = (0..self.len()).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-        codes.map(CodeId).filter(|&code| self.is_seen(code))
-    }
-}
 
 /// What a report says of a code.
 #[derive(Debug, Default)]

@@ -15,11 +15,11 @@ use serde::Serialize;
 use super::images::Images;
 use super::listed_codes::{ListedCodes, ListedNames};
 use super::output::{Folder, Output};
+use crate::attribution::hits::Hits;
 use crate::codes::code_table::CodeTable;
 use crate::files::code_list_name;
 use crate::plan::Plan;
 use crate::recording::recording_index::RecordingIndex;
-use crate::summary::top::Hits;
 use crate::{Error, Result};
 
 /// No more images are listed for a code.

@@ -14,12 +14,13 @@ use rustc_hash::FxBuildHasher;
 use super::branches::{self, MOST_TARGETS, TargetNames};
 use super::listed_codes::{ListedCodes, ListedNames};
 use super::output::{Folder, Output};
+use crate::attribution::hits::Hits;
 use crate::codes::code_table::{CodeReader, CodeTable};
 use crate::codes::php::InterpreterFrame;
 use crate::codes::source_lines::{CachedResolver, SourceResolver};
 use crate::parallel::ordered_map;
 use crate::plan::{ImageCode, PlannedImage};
-use crate::summary::top::{CodeDescription, Hits, Top};
+use crate::summary::top::{CodeDescription, Top};
 use crate::{Error, Result};
 
 /// How images are written.

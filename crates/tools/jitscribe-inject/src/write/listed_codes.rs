@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use code_timeline::{AddressSpaceId, CodeId};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use crate::attribution::hits::Hits;
 use crate::codes::code_numbers::CodeNumbers;
 use crate::codes::code_table::{CodeTable, Origin};
 use crate::codes::function_name::function_hash;
-use crate::summary::top::Hits;
 
 /// No more codes are listed for a recording.
 const MOST: usize = 1 << 16;
