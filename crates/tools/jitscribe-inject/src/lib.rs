@@ -107,7 +107,7 @@ pub use codes::locate::{SearchPaths, SeenProcess, Source};
 pub use codes::source_lines::{CachedResolver, SourceOptions, SourceResolver, source_name};
 pub use codes::sources::{Codes, Sources};
 pub use error::{Error, Result};
-pub use injector::{Destination, Injector, SOURCES};
+pub use injector::Injector;
 pub use plan::output_limits;
 pub use plan::{Arena, ImageCode, Mapping, Place, Plan, PlannedImage};
 pub use progress::{Progress, Stage};
@@ -119,6 +119,8 @@ pub use summary::report::{ImageReport, Report, SourceReport, TierSamples, TopFun
 pub use summary::stack_counts::{StackCounts, StackEnds, Stacks};
 pub use summary::stacks::CallStack;
 pub use warning::{NothingApplied, OtherRun, Warning};
+pub use write::destination::Destination;
 pub use write::output;
 pub use write::output::Output;
+pub use write::scripts::SOURCES;
 pub use write::spelling::without_spelling;

@@ -5,8 +5,8 @@
 //! runtime was doing ([`activity`], [`work`]). Samples in memory that no source describes add codes with concluded names
 //! ([`inferred`]) to the table. [`samples`] passes the samples of any recording with their stacks, and unwinds copied ones.
 //!
-//! Out goes a [`SampleAttribution`]: for each code its samples, and the first and last time at which it was seen. [`hits`] has the
-//! samples by the codes' numbers.
+//! Out goes a [`SampleAttribution`]: for each code its samples, and the first and last time at which it was seen. [`hits`]
+//! has the samples by the codes' numbers.
 
 pub mod activity;
 pub mod captured;

@@ -7,8 +7,8 @@
 //! If the recording has copies of stacks that are unwound later, there is one image per [epoch](mod@epochs), because unwinders want one
 //! image for all of the memory.
 //!
-//! In come the code table with its timelines, the mappings of the recording, and when each code was seen. Out goes a [`Plan`]: the
-//! codes of each image, and the place of each mapping event in the recording.
+//! In come the code table with its timelines, the mappings of the recording, and when each code was seen. Out goes a [`Plan`]:
+//! the codes of each image, and the place of each mapping event in the recording.
 
 mod arena;
 mod epochs;

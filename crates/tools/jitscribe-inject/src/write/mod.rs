@@ -9,6 +9,7 @@
 
 pub mod branches;
 pub mod code_list;
+pub mod destination;
 pub mod image;
 pub mod images;
 pub mod listed_codes;

@@ -13,6 +13,9 @@ use super::output::Folder;
 use crate::codes::source_lines::source_name;
 use crate::codes::v8_log::{InfoId, LoggedCodes};
 
+/// The name of the folder, in that of the images, with the sources of scripts that V8's code log has.
+pub const SOURCES: &str = "sources";
+
 /// The most bytes of sources that are written for one recording.
 const LARGEST: usize = 1 << 28;
 /// File systems allow names of this length.

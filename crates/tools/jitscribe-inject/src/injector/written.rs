@@ -1,0 +1,155 @@
+//! From the images to the new recording.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use perf_data::{BuildId, Input, Writer};
+
+use super::imaged::Imaged;
+use super::planned::{Planned, StackCounting};
+use super::settings::Run;
+use crate::attribution::SampleAttribution;
+use crate::attribution::activity::RuntimeFiles;
+use crate::attribution::hits::Hits;
+use crate::attribution::interpreted::InterpretedFrames;
+use crate::codes::sources::Codes;
+use crate::parallel::join;
+use crate::plan::Plan;
+use crate::progress::{Progress, Stage};
+use crate::recording::recording_index::RecordingIndex;
+use crate::summary::top::{Functions, Top};
+use crate::write::destination::Destination;
+use crate::write::images::{Image, Images, MappedFile};
+use crate::write::{code_list, rewrite};
+use crate::{Error, Result};
+
+/// The new recording, which is complete.
+pub struct Written<'s> {
+    /// Its path; `None` for a stream.
+    pub output: Option<PathBuf>,
+    /// The images in the order of the plan.
+    pub images: Vec<Image>,
+    /// All code, with timelines if copied stacks are to be counted. Needed until the report is made.
+    pub codes: Codes<'s>,
+    /// Needed until the report is made.
+    pub attribution: SampleAttribution,
+    /// Needed until copied stacks are counted.
+    pub runtimes: RuntimeFiles,
+    /// The samples by the codes' numbers, for [`Self::top`]. The codes on stacks are in it, unless they are to be unwound.
+    pub hits: Hits,
+    /// Needed until the report is made, which names the images' processes.
+    pub plan: Plan,
+    /// The functions with the most samples; `None` if the stacks of the new recording must be unwound first.
+    pub functions: Option<Functions>,
+    /// The sampled codes that were seen in images, for [`Self::functions`] if there are none yet. Empty otherwise.
+    pub top: Top,
+    /// Needed until stacks are counted.
+    pub stacks: StackCounting,
+}
+
+impl<'s> Written<'s> {
+    /// Copies the recording with the images mapped: its third reading. Meanwhile, another thread writes the list of codes.
+    pub fn write(
+        run: Run<'_>,
+        input: &mut Input,
+        imaged: Imaged<'s>,
+        destination: Destination<'_>,
+    ) -> Result<Self> {
+        let Imaged { planned, folder, mut images } = imaged;
+        let Planned { codes, attribution, runtimes, mut hits, list, plan, stacks } = planned;
+        let Run { settings, index, spaces, found, is_here, .. } = run;
+        (settings.progress)(Progress::Begins(Stage::WritingRecording));
+        input.restart();
+        let (mut file, stream) = match destination {
+            Destination::File(file) => (Some(file), None),
+            Destination::Stream(stream) => (None, Some(stream)),
+        };
+        let output = file.as_ref().map(|file| file.path().to_owned());
+        let output_path = output.as_deref().unwrap_or(Path::new("-"));
+        let writing = || Error::writing(run.path, output_path);
+        let mut writer = match (&mut file, stream) {
+            (Some(file), _) => Writer::file(file.file(), input).map_err(writing())?,
+            (None, stream) => {
+                Writer::pipe(stream.unwrap_or_else(|| Box::new(std::io::sink())), input)
+            }
+        };
+        add_build_ids(&mut writer, &images, index, input.endian()).map_err(writing())?;
+        let frames = InterpretedFrames::new(index, spaces, &codes.table);
+        let (files, replace) = (settings.files, settings.replace);
+        let user_of = |pid| found.user_of(pid, index, files).filter(|_| is_here);
+        // The callers on copied stacks are known later, and with them the functions with the most samples.
+        let top = (!stacks.unwinds).then(|| std::mem::take(&mut images.top));
+        if top.is_some() {
+            hits.add_stacks(attribution.stacks());
+        }
+        let names = std::mem::take(&mut images.names);
+        let (listed, (rewritten, functions)) = join(
+            || {
+                code_list::write(
+                    &list,
+                    names,
+                    (folder.as_ref(), replace),
+                    (&plan, &images),
+                    (index, &user_of),
+                    &codes.table,
+                    &hits,
+                )
+            },
+            || {
+                let events = &images.events;
+                let at = |at| (settings.progress)(Progress::At(at));
+                let rewritten =
+                    rewrite::rewrite(input, &mut writer, index, &plan, events, frames, at);
+                let finish = |top: Top| top.finish(&hits, attribution.stacks(), &codes.table);
+                (rewritten, top.map(finish).transpose())
+            },
+        );
+        listed?;
+        rewritten.map_err(writing())?;
+        writer.finish().map_err(writing())?;
+        if let Some(file) = file {
+            file.finish()?;
+        }
+        let Images { written: images, top, .. } = images;
+        let functions = functions?;
+        Ok(Self {
+            output,
+            images,
+            codes,
+            attribution,
+            runtimes,
+            hits,
+            plan,
+            functions,
+            top,
+            stacks,
+        })
+    }
+}
+
+/// Adds the images' build-ids, for perf archive and debuginfod, and those of files under other spellings of their paths.
+fn add_build_ids(
+    writer: &mut Writer<'_>,
+    images: &Images,
+    index: &RecordingIndex,
+    endian: perf_data::Endian,
+) -> Result<(), perf_data::Error> {
+    let recorded = writer.features_mut()?.build_ids(endian);
+    let recorded: HashMap<&[u8], &BuildId> =
+        recorded.iter().map(|file| (file.filename.as_slice(), file)).collect();
+    let id = |(path, file): (&Vec<u8>, &MappedFile)| match *file {
+        MappedFile::Image(number) => {
+            let image = images.written.get(number)?;
+            Some(BuildId::of_user_file(path, &image.finished.build_id))
+        }
+        MappedFile::Recorded(_, name) => {
+            let file = *recorded.get(index.names.get(name))?;
+            (file.filename != *path).then(|| BuildId { filename: path.clone(), ..file.clone() })
+        }
+    };
+    let ids: Vec<BuildId> = images.paths.iter().filter_map(id).collect();
+    if !ids.is_empty() {
+        writer.features_mut()?.append_build_ids(ids.iter(), endian);
+    }
+    Ok(())
+}
