@@ -1,10 +1,10 @@
 //! The logs that log locators refer to, and the codes in them by address.
 
-use std::collections::BTreeMap;
-
+use code_index::DumpEvents;
 use code_log::{Head, Inherited, Snapshot, snapshot};
+use code_timeline::{AddressSpaceId, History, HistoryBuilder, Piece, Processes, Timeline};
 use jitdump::extension::control;
-use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
+use jitdump::{CodeLoad, CodePlace, Dump, Quirks};
 use unwind_info::{Machine, Reader};
 
 use crate::target::{Memory, MemoryRange};
@@ -19,22 +19,15 @@ pub(crate) struct Place {
     pub(crate) size: u64,
 }
 
-/// A log, and the codes in it that are alive.
+/// A log, and the codes in it.
 #[derive(Debug)]
 pub(crate) struct Log {
     place: Place,
     dump: Vec<u8>,
     quirks: Quirks,
     machine: u32,
-    /// By address. No two overlap.
-    codes: BTreeMap<u64, IndexedCode>,
-}
-
-/// A code, and its place in the snapshot.
-#[derive(Debug, Clone, Copy)]
-struct IndexedCode {
-    end: u64,
-    place: CodePlace,
+    /// Of each code, its place in the snapshot.
+    codes: History<CodePlace>,
 }
 
 impl Log {
@@ -58,7 +51,7 @@ impl Log {
         let (quirks, machine, codes) = {
             let dump = Dump::parse(&bytes).ok()?;
             let quirks = Quirks::detect(&dump);
-            (quirks, dump.header().elf_mach, alive(&dump, quirks))
+            (quirks, dump.header().elf_mach, history(&dump, quirks))
         };
         Some(Self { place, dump: bytes, quirks, machine, codes })
     }
@@ -71,7 +64,8 @@ impl Log {
     /// Whether there is code near an address.
     pub(crate) fn is_near(&self, address: u64) -> bool {
         let around = address.saturating_sub(NEAR)..address.saturating_add(NEAR);
-        self.codes.range(around).next().is_some()
+        let timeline = self.timeline().map(|timeline| timeline.pieces_over(&around));
+        timeline.unwrap_or_default().iter().any(|piece| piece.until == u64::MAX)
     }
 
     /// Whether there is code at an address.
@@ -79,12 +73,13 @@ impl Log {
         self.at(address).is_some()
     }
 
-    fn at(&self, address: u64) -> Option<&IndexedCode> {
-        self.codes
-            .range(..=address)
-            .next_back()
-            .map(|(_, code)| code)
-            .filter(|code| address < code.end)
+    fn timeline(&self) -> Option<&Timeline> {
+        self.codes.timeline(AddressSpaceId::ONLY)
+    }
+
+    fn at(&self, address: u64) -> Option<&Piece> {
+        // What is there at the end was never gone.
+        self.timeline()?.at(address, u64::MAX - 1)
     }
 
     /// Calls `take` with the code at an address.
@@ -93,16 +88,19 @@ impl Log {
         address: u64,
         take: impl FnOnce(&CodeLoad<'_>) -> Option<T>,
     ) -> Option<T> {
-        let place = self.at(address)?.place;
+        let place = &self.codes.code(self.at(address)?.code).origin;
         let dump = Dump::parse(&self.dump).ok()?;
-        take(&dump.code_at(&place, &self.quirks)?)
+        take(&dump.code_at(place, &self.quirks)?)
     }
 
-    /// Calls `take` with all codes, in the order of their addresses.
+    /// Calls `take` with all codes that are whole, in the order of their addresses. gdb's symbols must not overlap.
     pub(crate) fn each(&self, mut take: impl FnMut(&CodeLoad<'_>)) {
         let Ok(dump) = Dump::parse(&self.dump) else { return };
-        for code in self.codes.values() {
-            if let Some(load) = dump.code_at(&code.place, &self.quirks) {
+        for piece in self.timeline().into_iter().flat_map(Timeline::alive) {
+            let code = self.codes.code(piece.code);
+            if code.range() == piece.range
+                && let Some(load) = dump.code_at(&code.origin, &self.quirks)
+            {
                 take(&load);
             }
         }
@@ -125,23 +123,15 @@ impl Log {
     }
 }
 
-/// The codes of a dump that are alive at its end.
-fn alive(dump: &Dump<'_>, quirks: Quirks) -> BTreeMap<u64, IndexedCode> {
-    let mut codes: BTreeMap<u64, IndexedCode> = BTreeMap::new();
-    for event in dump.codes_with(quirks) {
-        let Ok(CodeEvent::Load(load)) = event else { continue };
-        if load.died().is_some() || load.size == 0 || load.address == 0 {
-            continue;
-        }
-        // A later code replaces those that it overlaps.
-        while let Some((&start, other)) = codes.range(..load.end()).next_back()
-            && other.end > load.address
-        {
-            codes.remove(&start);
-        }
-        codes.insert(load.address, IndexedCode { end: load.end(), place: load.place() });
+/// The codes of a dump, and when each was where.
+fn history(dump: &Dump<'_>, quirks: Quirks) -> History<CodePlace> {
+    let mut history = HistoryBuilder::new();
+    let mut events = DumpEvents::new(&mut history);
+    for event in dump.codes_with(quirks).flatten() {
+        events.take(event, |load| load.place());
     }
-    codes
+    events.finish();
+    history.finish(&Processes::new(), 0)
 }
 
 /// The memory range of the log according to a log locator; `None` if `file` is not one.

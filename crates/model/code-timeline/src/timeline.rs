@@ -290,6 +290,11 @@ impl Timeline {
         &self.pieces
     }
 
+    /// The pieces that are still there at the end, by address.
+    pub fn alive(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().filter(|piece| piece.until == u64::MAX)
+    }
+
     /// The pieces from the first to the last that share an address with `range`, in the order of [`Self::pieces`].
     /// Some pieces in between may share none.
     #[must_use]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use code_timeline::moved_code;
 use jitdump::{CodeLoad, CodeMove, ExtendedCode, Header, Inlined, Writer, WriterConfig};
 
 use crate::body::Body;
@@ -160,13 +161,9 @@ impl FileCodes {
 
     /// Takes a code that was moved: it is at another address from then on.
     pub(crate) fn moved(&mut self, moved: &CodeMove, space: Space) {
-        let mut work = self.work_of_moves;
-        let found = self.codes.iter_mut().rev().find(|code| {
-            work = work.saturating_sub(1);
-            work == 0 || (code.index == moved.index && code.address == moved.old_address)
-        });
-        self.work_of_moves = work;
-        let Some(code) = found.filter(|_| work > 0) else { return };
+        let Some(code) = self.moved_code(moved).and_then(|place| self.codes.get_mut(place)) else {
+            return;
+        };
         let new = FileCode {
             address: moved.new_address,
             loaded: moved.timestamp,
@@ -175,6 +172,29 @@ impl FileCodes {
         };
         code.unloaded = moved.timestamp;
         self.push(new, space);
+    }
+
+    /// Where the code that a move refers to is in the list. A code that was moved before is there again, at its new address.
+    fn moved_code(&mut self, moved: &CodeMove) -> Option<usize> {
+        let (mut named, mut put_there) = (None, None);
+        for (place, code) in self.codes.iter().enumerate().rev() {
+            self.work_of_moves = self.work_of_moves.checked_sub(1)?;
+            if code.index == moved.index {
+                named = named.or(Some(place));
+            }
+            if code.address == moved.old_address {
+                put_there = put_there.or(Some(place));
+            }
+            if named.is_some() && put_there.is_some() {
+                break;
+            }
+        }
+        let address = |place: usize| {
+            let code = self.codes.get(place)?;
+            let is_there = code.unloaded == 0 || code.unloaded > moved.timestamp;
+            is_there.then_some(code.address)
+        };
+        moved_code(moved.old_address, named, put_there, address)
     }
 
     fn push(&mut self, code: FileCode, space: Space) {

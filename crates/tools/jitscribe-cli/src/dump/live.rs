@@ -43,9 +43,9 @@ impl<'a> Live<'a> {
         }
         events.finish();
         let history = builder.finish(&Processes::new(), 0);
-        let pieces = history.timeline(AddressSpaceId::ONLY).map(|timeline| timeline.pieces());
-        let pieces = pieces.unwrap_or_default().iter().filter(|piece| piece.until == u64::MAX);
-        let mut pieces: Vec<code_timeline::Piece> = pieces.cloned().collect();
+        let timeline = history.timeline(AddressSpaceId::ONLY);
+        let alive = timeline.into_iter().flat_map(|timeline| timeline.alive());
+        let mut pieces: Vec<code_timeline::Piece> = alive.cloned().collect();
         let weight = |id: CodeId| loads[history.code(id).origin].weight() as u64;
         let parts = pieces.iter().map(|piece| weight(piece.code)).fold(0, u64::saturating_add);
         if !parts_fit(parts, dump.data().len() as u64) {
