@@ -16,6 +16,8 @@ pub const LOG_FORMATS: [LogFormat; 1] = [pypy::FORMAT];
 pub struct LogFormat {
     /// Its name.
     pub name: &'static str,
+    /// What the names of such files begin with if `record` has them written.
+    pub prefix: &'static str,
     /// The flags of the jitdump's header, which tell the clock of its times.
     flags: u64,
     recognizes: fn(&[u8]) -> bool,

@@ -10,6 +10,7 @@ use super::{LogFormat, ReadLog};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     name: "log of PyPy",
+    prefix: "pypy-",
     // Elsewhere, PyPy's times are of CLOCK_MONOTONIC.
     flags: if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
         FLAG_ARCH_TIMESTAMP

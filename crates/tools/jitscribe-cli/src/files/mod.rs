@@ -8,8 +8,8 @@ mod open;
 pub use believed::Believed;
 pub use jitscribe_inject::files::content::{self, next_data};
 pub use jitscribe_inject::files::{
-    Damage, Index, Inode, Kind, Named, SourceFile, as_jitdump, looks_like_marker, pid_in_name,
-    report_end,
+    Damage, Index, Inode, Kind, Named, SourceFile, as_jitdump, looks_like_dump, looks_like_marker,
+    pid_in_name, report_end,
 };
 pub use open::{
     FileSystem, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by, open_regular,

@@ -9,7 +9,7 @@ use jitscribe_inject::files::Untrusted;
 
 use super::source_args::SourceArgs;
 use crate::files::{
-    Believed, Index, Kind, Named, facts, is_file, jitdump_pid, looks_like_marker, open_owned_by,
+    Believed, Index, Kind, Named, facts, is_file, jitdump_pid, looks_like_dump, open_owned_by,
     pid_in_name,
 };
 
@@ -99,7 +99,7 @@ fn jitdumps(
     let by_name = given.named(OsStr::new(&by_name)).find(is_dump).map(Path::to_owned);
     let given = by_name.or_else(|| given.jitdump_of(pid));
     let of_pid = move |name: &[u8]| {
-        looks_like_marker(name)
+        looks_like_dump(name)
             && std::str::from_utf8(name).is_ok_and(|name| pid_in_name(name.as_ref()) == Some(pid))
     };
     // LLVM and perf's Java agent create a subfolder for each process here.

@@ -26,7 +26,7 @@ fn dump_lists_it() {
         lines[2..].iter().map(|line| row(line)).collect::<Vec<_>>(),
         [
             "7ff3f40e29d0 3f7 5000007 8 no outer [function, loop]",
-            "7ff3f40e2ed0 1ef 5000007 6 no outer [function, bridge, 1 calls inlined]",
+            "7ff3f40e2ed0 1ef 5000007 5 no outer [function, bridge, 1 calls inlined]",
         ]
     );
 }
@@ -54,7 +54,8 @@ fn inject_finds_it_by_its_name() {
 #[test]
 fn the_valgrind_verbs_take_it_as_a_jitdump() {
     let profile = format!(
-        "version: 1\npid: 5000007\npositions: instr line\nevents: Ir\n\nob=???\nfl=???\nfn=???\n{:#x} 0 7\n{:#x} 0 5\n",
+        "version: 1\npid: 5000007\npositions: instr line\nevents: Ir\n\n\
+         ob=???\nfn={0:#x}\n{0:#x} 0 7\nfn={1:#x}\n{1:#x} 0 5\n",
         LOOP + 384,
         BRIDGE + 170,
     );
@@ -71,7 +72,8 @@ fn the_agent_finds_what_a_process_writes() {
     expect_tool("python3");
     let bench = Bench::with("made.log", LOG).and(
         "write.py",
-        "import os, time\n\
+        "import mmap, os, time\n\
+         code = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)\n\
          log = open('any name', 'wb', 0)\n\
          other = open('access.log', 'w'); other.write('[12] text\\n'); other.flush()\n\
          both = open('both', 'w+'); both.write('[12] {jit\\n'); both.flush()\n\

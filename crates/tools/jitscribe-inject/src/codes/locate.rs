@@ -14,8 +14,8 @@ use code_timeline::AddressSpaceId;
 
 use crate::Warning;
 use crate::files::{
-    Index, Inode, Kind, Named, SourceFiles, Untrusted, base_name, looks_like_marker, pid_in_name,
-    pid_of_v8_log,
+    Index, Inode, Kind, Named, SourceFiles, Untrusted, base_name, looks_like_dump,
+    looks_like_marker, pid_in_name, pid_of_v8_log,
 };
 
 use super::earlier_maps::RecordingBegin;
@@ -468,7 +468,7 @@ fn search_folders(paths: &SearchPaths, files: &dyn SourceFiles) -> Index {
     }
     if let Some(beside) = &paths.beside {
         let wanted = |name: &[u8]| {
-            looks_like_marker(name)
+            looks_like_dump(name)
                 || name.starts_with(b"perf-") && name.ends_with(b".map")
                 || pid_of_v8_log(name).is_some()
         };

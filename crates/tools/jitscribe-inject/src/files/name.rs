@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use code_index::LogFormat;
+use code_index::{LOG_FORMATS, LogFormat};
 
 /// The format of a file with code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +56,12 @@ pub fn looks_like_marker(name: &[u8]) -> bool {
         parts.clone().count() <= 2
             && parts.all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
     })
+}
+
+/// Whether a file has a name that jitdumps have, or logs that are opened as jitdumps if their runtimes are recorded: `pypy-PID.log`.
+pub fn looks_like_dump(name: &[u8]) -> bool {
+    let is_log = |format: &LogFormat| name.starts_with(format.prefix.as_bytes());
+    looks_like_marker(name) || LOG_FORMATS.iter().any(is_log)
 }
 
 /// The process of a code log of V8 by its name: `isolate-0xADDRESS-PID-v8.log`.
