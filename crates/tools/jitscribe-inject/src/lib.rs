@@ -114,6 +114,7 @@ pub use progress::{Progress, Stage};
 pub use recording::Recording;
 pub use recording::clock::NoConversion;
 pub use stack_unwind::{End, Guess};
+pub use summary::demangle::demangled_symbol;
 pub use summary::jitted_function;
 pub use summary::report::{ImageReport, Report, SourceReport, TierSamples, TopFunction};
 pub use summary::stack_counts::{StackCounts, StackEnds, Stacks};

@@ -1,12 +1,11 @@
 //! Functions outside jitted code.
 
+use jitscribe_inject::demangled_symbol;
 use profile::{Builder, Function, FunctionId, FunctionKind};
-
-use crate::demangle::demangled;
 
 /// A function in a program, a library or the kernel.
 pub fn native(builder: &mut Builder, symbol: &[u8], kind: FunctionKind) -> FunctionId {
-    named(builder, &demangled(symbol), kind)
+    named(builder, &demangled_symbol(symbol), kind)
 }
 
 /// A function of which only the name is known.

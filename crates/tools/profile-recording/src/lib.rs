@@ -53,7 +53,6 @@
 mod about;
 mod code_lists;
 mod codes;
-mod demangle;
 mod ends;
 mod functions;
 mod injected;

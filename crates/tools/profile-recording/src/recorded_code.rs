@@ -21,9 +21,9 @@ use profile::{
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
-use crate::demangle::demangled;
 use crate::modules::Modules;
 use crate::source_users::SourceUsers;
+use jitscribe_inject::demangled_symbol;
 use jitscribe_inject::jitted_function::inlined_name;
 
 /// Larger source files are not read.
@@ -158,8 +158,8 @@ impl<'f> RecordedCode<'f> {
         let listed = frames.into_iter().enumerate().map(|(depth, frame)| ListedFrame {
             function: match kind {
                 _ if depth == last => place.function.clone(),
-                Some(ModuleKind::Image) => inlined_name(&frame.function).to_vec(),
-                _ => demangled(&frame.function),
+                Some(ModuleKind::Image) => inlined_name(&frame.function),
+                _ => demangled_symbol(&frame.function),
             },
             file: frame.file,
             line: frame.line,
@@ -207,7 +207,7 @@ impl CodeSource for RecordedCode<'_> {
         if let Some(symbol) = module.symbol(address) {
             let name = match module.kind {
                 ModuleKind::Image => symbol.name,
-                _ => demangled(&symbol.name),
+                _ => demangled_symbol(&symbol.name),
             };
             return Some((name, address.saturating_sub(symbol.range.start)));
         }

@@ -5,7 +5,9 @@
 //!
 //! | Runtime | In a name | Mark |
 //! |---|---|---|
-//! | V8 | `JS:*f file:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context |
+//! | V8 | `JS:*f file:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context. Since V8 15, an `o` before the tier if the code was entered within a loop |
+//! | V8, WebAssembly | `JS:f-7-liftoff` | the number of the function in its module, and the tier |
+//! | SpiderMonkey | `Ion: f (a.js:1:2)` | the tier in front |
 //! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
 //! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
@@ -33,6 +35,14 @@ const V8_KINDS: [&[u8]; 5] = [b"JS:", b"LazyCompile:", b"Function:", b"Eval:", b
 /// V8's marks.
 const V8_TIERS: [(u8, &str); 4] =
     [(b'*', "turbofan"), (b'+', "maglev"), (b'^', "sparkplug"), (b'~', "interpreted")];
+/// V8's tiers for WebAssembly (`ExecutionTierToString`).
+const WASM_TIERS: [&str; 2] = ["liftoff", "turbofan"];
+/// SpiderMonkey's tiers of functions (`js/src/jit/PerfSpewer.cpp`), and how they are called here: JavaScriptCore has tiers of the same names.
+const SPIDERMONKEY_TIERS: [(&str, &str); 3] = [
+    ("Ion: ", "ion"),
+    ("Baseline: ", "baseline"),
+    ("BaselineInterpreter: ", "baseline-interpreter"),
+];
 /// .NET's tiers (`PerfMapTier` and `GetJitOptimizationTierName`, before `Instrumented` or `OSR`).
 const DOTNET_TIERS: [&[u8]; 9] = [
     b"PreJIT",
@@ -54,6 +64,8 @@ impl<'a> FunctionName<'a> {
     #[must_use]
     pub fn of(code: &'a [u8]) -> Self {
         v8(code)
+            .or_else(|| v8_wasm(code))
+            .or_else(|| spidermonkey(code))
             .or_else(|| jsc(code))
             .or_else(|| dotnet(code))
             .or_else(|| php(code))
@@ -90,10 +102,38 @@ fn anonymous(name: &[u8]) -> Cow<'_, [u8]> {
 
 fn v8(code: &[u8]) -> Option<FunctionName<'_>> {
     let name = V8_KINDS.iter().find_map(|kind| code.strip_prefix(*kind))?;
-    let (mark, rest) = name.split_first()?;
-    let (_, tier) = V8_TIERS.iter().find(|(of, _)| of == mark)?;
+    let marked = |name: &'_ [u8]| {
+        let (mark, rest) = name.split_first()?;
+        Some((V8_TIERS.iter().find(|(of, _)| of == mark)?.1, name.len().checked_sub(rest.len())?))
+    };
+    // No name begins with an `o` and a mark.
+    let entered_in_loop = || marked(name.strip_prefix(b"o")?).map(|(tier, at)| (tier, at + 1));
+    let (tier, at) = marked(name).or_else(entered_in_loop)?;
+    let rest = name.get(at..)?;
     let rest = rest.strip_prefix(b"'").unwrap_or(rest);
     Some(FunctionName { function: anonymous(rest), tier: Some(tier.as_bytes()) })
+}
+
+fn v8_wasm(code: &[u8]) -> Option<FunctionName<'_>> {
+    let name = code.strip_prefix(b"JS:")?;
+    let (tier, rest) = WASM_TIERS.iter().find_map(|tier| {
+        let rest = name.strip_suffix(tier.as_bytes())?.strip_suffix(b"-")?;
+        Some((tier, rest))
+    })?;
+    let dash = rest.iter().rposition(|&byte| byte == b'-')?;
+    let (function, number) = (rest.get(..dash)?, rest.get(dash + 1..)?);
+    (!function.is_empty() && !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        .then_some(FunctionName { function: Cow::Borrowed(function), tier: Some(tier.as_bytes()) })
+}
+
+fn spidermonkey(code: &[u8]) -> Option<FunctionName<'_>> {
+    let (tier, function) = SPIDERMONKEY_TIERS
+        .iter()
+        .find_map(|(begin, tier)| Some((tier, code.strip_prefix(begin.as_bytes())?)))?;
+    // Stubs have no place.
+    let is_function = function.ends_with(b")") && function.contains(&b'(');
+    is_function
+        .then_some(FunctionName { function: Cow::Borrowed(function), tier: Some(tier.as_bytes()) })
 }
 
 fn jsc(code: &[u8]) -> Option<FunctionName<'_>> {
@@ -162,6 +202,18 @@ mod tests {
             ("JS:*'spin a.js:1:14", "spin a.js:1:14", Some("turbofan")),
             ("JS:* /a/spin.js:1:1", "(anonymous) /a/spin.js:1:1", Some("turbofan")),
             ("JS:~", "", Some("interpreted")),
+            ("JS:o*hot file:///a.js:1:23", "hot file:///a.js:1:23", Some("turbofan")),
+            ("JS:o+ file:///a.js:1:1", "(anonymous) file:///a.js:1:1", Some("maglev")),
+            ("JS:o", "JS:o", None),
+            ("JS:collatz-0-liftoff", "collatz", Some("liftoff")),
+            ("JS:a-b-12-turbofan", "a-b", Some("turbofan")),
+            ("JS:wasm-function[3]-3-liftoff", "wasm-function[3]", Some("liftoff")),
+            ("JS:f-x-liftoff", "JS:f-x-liftoff", None),
+            ("JS:-1-liftoff", "JS:-1-liftoff", None),
+            ("Ion: fib (evaluate:1:13)", "fib (evaluate:1:13)", Some("ion")),
+            ("Baseline: fib (evaluate:1:13)", "fib (evaluate:1:13)", Some("baseline")),
+            ("BaselineIC: Call.CallScripted", "BaselineIC: Call.CallScripted", None),
+            ("Trampoline: EnterJIT", "Trampoline: EnterJIT", None),
             ("LazyCompile:~*gen a.js:3:1", "*gen a.js:3:1", Some("interpreted")),
             ("JS:spin", "JS:spin", None),
             ("RegExp:a*b", "RegExp:a*b", None),

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::function_name::{FunctionName, osr_alternative};
 use crate::source_name;
+use crate::summary::demangle::{demangled, is_mangled};
 
 /// What the symbol of a jitted code says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct JittedName<'a> {
 
 /// The tiers whose symbols have the place of the function behind its name: those of V8.
 const WITH_PLACES: [&[u8]; 4] = [b"turbofan", b"maglev", b"sparkplug", b"interpreted"];
+/// The tiers whose symbols have it there in parentheses: those of SpiderMonkey.
+const WITH_PLACES_IN_PARENTHESES: [&[u8]; 3] = [b"ion", b"baseline", b"baseline-interpreter"];
 
 impl<'a> JittedName<'a> {
     /// Of a code with this symbol.
@@ -34,19 +37,24 @@ impl<'a> JittedName<'a> {
     pub fn of(symbol: &'a [u8]) -> Self {
         let FunctionName { function, tier } = FunctionName::of(symbol);
         let tier = tier.unwrap_or_default();
-        let place = match WITH_PLACES.contains(&tier) {
-            true => split_place(&function),
-            false => None,
+        let place = match tier {
+            tier if WITH_PLACES.contains(&tier) => split_place(&function),
+            tier if WITH_PLACES_IN_PARENTHESES.contains(&tier) => split_parentheses(&function),
+            _ => None,
         };
         match place {
             Some((name, file, line, column)) => Self {
-                name: name.to_vec().into(),
+                name: demangled(name).into(),
                 file: source_name(file).into_owned().into(),
                 line,
                 column,
                 tier,
             },
-            None => Self { name: function, file: Cow::default(), line: 0, column: 0, tier },
+            None => {
+                let name =
+                    if is_mangled(&function) { demangled(&function).into() } else { function };
+                Self { name, file: Cow::default(), line: 0, column: 0, tier }
+            }
         }
     }
 }
@@ -72,6 +80,16 @@ fn split_place(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
     let spaces = || (0..rest.len()).filter(|&at| rest.get(at) == Some(&b' '));
     let space = spaces().find(begins_path).or_else(|| spaces().next())?;
     Some((rest.get(..space)?, rest.get(space.checked_add(1)?..)?, line, column))
+}
+
+/// The parts of `name (file:line:column)`.
+fn split_parentheses(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
+    let open = text.windows(2).rposition(|two| two == b" (")?;
+    let place = text.get(open..)?.get(1..)?.strip_prefix(b"(")?.strip_suffix(b")")?;
+    let number = |text: &[u8]| -> Option<u32> { std::str::from_utf8(text).ok()?.parse().ok() };
+    let mut parts = place.rsplitn(3, |&byte| byte == b':');
+    let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((text.get(..open)?, file, number(line)?, number(column)?))
 }
 
 /// A name and a file.
@@ -136,19 +154,21 @@ impl JittedFunctions {
         if let Some((name, file, line, column)) = anonymous_place(&frame.function) {
             return jitted(builder, name, &source_name(file), (line, column), runtime);
         }
-        let key = (frame.function.clone(), frame.file.clone());
+        let name = demangled(&frame.function);
+        let key = (name, frame.file.clone());
         if let Some(places) = self.by_place.get(&key) {
             // The last one that begins before the line.
             let before = places.iter().filter(|(line, _)| *line <= frame.line).max();
             let place = before.or_else(|| places.first()).copied().unwrap_or_default();
-            return jitted(builder, &frame.function, &frame.file, place, runtime);
+            return jitted(builder, &key.0, &frame.file, place, runtime);
         }
+        let (name, file) = key;
         // If the code's symbol has its file, equal names in other files are other functions.
         let outer_has_file =
             builder.function_row(outer).is_some_and(|outer| !outer.file.is_empty());
-        match outer_has_file && !self.names.contains(&frame.function) {
-            true => jitted(builder, &frame.function, &frame.file, (0, 0), runtime),
-            false => jitted(builder, &frame.function, b"", (0, 0), runtime),
+        match outer_has_file && !self.names.contains(&name) {
+            true => jitted(builder, &name, &file, (0, 0), runtime),
+            false => jitted(builder, &name, b"", (0, 0), runtime),
         }
     }
 }
@@ -160,8 +180,8 @@ fn anonymous_place(symbol: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
 
 /// The name of the function that an inlined call is of: see [`JittedFunctions::of_inlined`].
 #[must_use]
-pub fn inlined_name(symbol: &[u8]) -> &[u8] {
-    anonymous_place(symbol).map_or(symbol, |(name, ..)| name)
+pub fn inlined_name(symbol: &[u8]) -> Vec<u8> {
+    demangled(anonymous_place(symbol).map_or(symbol, |(name, ..)| name))
 }
 
 /// The name without an `o` at its beginning.
@@ -219,6 +239,13 @@ mod tests {
                 "turbofan",
             ),
             ("JS:*f", "f", "", (0, 0), "turbofan"),
+            ("JS:o*f file:///a.js:1:2", "f", "/a.js", (1, 2), "turbofan"),
+            ("JS:_ZN3hot4workEi-7-liftoff", "hot::work", "", (0, 0), "liftoff"),
+            ("Ion: fib (evaluate:1:13)", "fib", "evaluate", (1, 13), "ion"),
+            ("Baseline: g (a (b).js:2:3)", "g", "a (b).js", (2, 3), "baseline"),
+            ("_ZN3hot8leafworkEi", "hot::leafwork", "", (0, 0), ""),
+            ("_RNvCs1234_7mycrate8run_loop", "mycrate::run_loop", "", (0, 0), ""),
+            ("call@Plain", "call@Plain", "", (0, 0), ""),
             ("int Work.sieve(int)", "int Work.sieve(int)", "", (0, 0), ""),
             ("TRACE-11$mandel$5", "mandel", "", (0, 0), "trace"),
         ] {

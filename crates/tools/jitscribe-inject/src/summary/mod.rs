@@ -6,6 +6,7 @@
 //! Out goes a [`Report`](crate::Report). Earlier steps import from here only what they fill for it:
 //! [`SourceReport`](report::SourceReport) where sources are read, and [`Top`](top::Top) where images are written.
 
+pub mod demangle;
 pub mod jitted_function;
 pub mod report;
 pub mod stack_counts;

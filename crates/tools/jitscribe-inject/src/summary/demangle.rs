@@ -23,9 +23,20 @@ impl Write for Limited {
     }
 }
 
-/// The name of a symbol as in the source, without parameters, as perf shows it; the symbol itself if it is not mangled.
-pub fn demangled(symbol: &[u8]) -> Vec<u8> {
-    let symbol = without_version(symbol);
+/// The name of a symbol of a program or library: as in the source, without parameters, as perf shows it, and without the version that the
+/// linker put behind it; the symbol itself if it is not mangled.
+#[must_use]
+pub fn demangled_symbol(symbol: &[u8]) -> Vec<u8> {
+    demangled(without_version(symbol))
+}
+
+/// Whether a name begins as mangled names do.
+pub(crate) fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
+}
+
+/// The name as in the source, without parameters; the name itself if it is not mangled.
+pub(crate) fn demangled(symbol: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(symbol) else { return symbol.to_vec() };
     rust(text).or_else(|| cpp(text)).map_or_else(|| symbol.to_vec(), String::into_bytes)
 }
@@ -86,15 +97,19 @@ mod tests {
             ("_Znot", "_Znot"),
             ("i", "i"),
         ] {
-            assert_eq!(String::from_utf8_lossy(&demangled(symbol.as_bytes())), name, "{symbol}");
+            assert_eq!(
+                String::from_utf8_lossy(&demangled_symbol(symbol.as_bytes())),
+                name,
+                "{symbol}"
+            );
         }
-        assert_eq!(demangled(b"\xff_Z1fv"), b"\xff_Z1fv");
+        assert_eq!(demangled_symbol(b"\xff_Z1fv"), b"\xff_Z1fv");
     }
 
     proptest! {
         #[test]
         fn any_symbol_has_a_name(text in "(_Z|_R|_ZN)?[A-Za-z0-9_]{0,60}") {
-            prop_assert!(demangled(text.as_bytes()).len() <= LONGEST.max(text.len()));
+            prop_assert!(demangled_symbol(text.as_bytes()).len() <= LONGEST.max(text.len()));
         }
     }
 
@@ -106,7 +121,7 @@ mod tests {
             let last = if number == 0 { "S0_".to_owned() } else { format!("S{}_", base36(number)) };
             symbol.push_str(&format!("1AI{last}{last}E"));
         }
-        assert!(demangled(symbol.as_bytes()).len() <= LONGEST);
+        assert!(demangled_symbol(symbol.as_bytes()).len() <= LONGEST);
     }
 
     fn base36(number: usize) -> String {
