@@ -3,38 +3,17 @@
 //! Such a log is translated to a jitdump when it is opened. So everything that reads jitdumps reads it: recordings, debuggers,
 //! listings, the agent. The jitdump has no bytes of code; where these are needed, they come from the process's memory.
 
+mod format;
 mod pypy;
 
 use jitdump::extension::code::LARGEST_WITHOUT_BYTES;
 use jitdump::{Endian, ExtendedCode, Writer, WriterConfig};
 
+pub use self::format::LogFormat;
+use self::format::ReadLog;
+
 /// Every format.
 pub const LOG_FORMATS: [LogFormat; 1] = [pypy::FORMAT];
-
-/// A format of logs.
-#[derive(Clone, Copy, Debug)]
-pub struct LogFormat {
-    /// Its name.
-    pub name: &'static str,
-    /// What the names of such files begin with if `record` has them written.
-    pub prefix: &'static str,
-    /// The flags of the jitdump's header, which tell the clock of its times.
-    flags: u64,
-    recognizes: fn(&[u8]) -> bool,
-    reader: fn() -> Box<dyn ReadLog>,
-}
-
-/// Reads a log that is given in parts.
-trait ReadLog: std::fmt::Debug + Send {
-    /// Takes the next bytes, and gives the codes that they complete.
-    fn take(&mut self, bytes: &[u8], give: &mut dyn FnMut(&ExtendedCode<'_>));
-
-    /// Gives what more bytes could complete, as it is. More bytes may be taken afterwards.
-    fn finish(&mut self, give: &mut dyn FnMut(&ExtendedCode<'_>));
-
-    /// About how many bytes it holds.
-    fn held(&self) -> usize;
-}
 
 /// Translates a log to a jitdump, in parts of any size.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use jitdump::{ExtendedCode, FLAG_ARCH_TIMESTAMP, Inlined, LineEntry};
 use pypy_log::{Place, Position, Reader, Trace, TraceKind};
 
-use super::{LogFormat, ReadLog};
+use super::format::{LogFormat, ReadLog};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     name: "log of PyPy",

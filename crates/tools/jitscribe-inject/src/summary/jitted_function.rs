@@ -84,7 +84,7 @@ fn split_place(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
 
 /// The parts of `name (file:line:column)`.
 fn split_parentheses(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
-    let open = text.windows(2).rposition(|two| two == b" (")?;
+    let open = text.windows(2).position(|two| two == b" (")?;
     let place = text.get(open..)?.get(1..)?.strip_prefix(b"(")?.strip_suffix(b")")?;
     let number = |text: &[u8]| -> Option<u32> { std::str::from_utf8(text).ok()?.parse().ok() };
     let mut parts = place.rsplitn(3, |&byte| byte == b':');
