@@ -90,8 +90,9 @@ pub fn pid_in_name(path: &Path) -> Option<u32> {
 pub fn pid_of_log(path: &Path, beginning: &[u8]) -> Option<u32> {
     LogFormat::of(beginning)?;
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    let numbers = name.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    let last = numbers.last().and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    let mut numbers = name.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    let last =
+        numbers.next_back().and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     Some(last.unwrap_or(0))
 }
 
