@@ -32,8 +32,8 @@ fn record_and_report_name_loops_and_bridges_with_their_lines() {
     let recorded = Record::new(&["-F", "999"]).program(&["pypy3", &script("traces.py")]);
     let samples = &recorded.report["samples"];
     let count = |name: &str| samples[name].as_u64().expect("a number");
-    assert!(count("jitted") > 100, "{samples}");
-    assert!(count("named") * 100 >= count("jitted") * 97, "{samples}");
+    assert!(count("named") > 100, "{samples}");
+    assert!(count("named") > count("unnamed") * 30, "{samples}");
     assert!(count("with_lines") * 100 >= count("named") * 97, "{samples}");
     // Whatever is sampled in an image is in one of the script's functions, on one of its lines.
     let functions = functions();
