@@ -35,8 +35,8 @@ of() {
     case $1 in
         log) echo "- 310 345 6" ;;
         gdb) echo "gdb 505 545 6" ;;
-        default) echo "arena,gdb,unwinders,valgrind,vtune 740 820 6" ;;
-        all) echo "arena,gdb,objects,unwinders,valgrind,vtune 750 1065 11" ;;
+        default) echo "arena,gdb,perf-map,unwinders,valgrind,vtune 740 820 6" ;;
+        all) echo "arena,gdb,objects,perf-map,unwinders,valgrind,vtune 750 1065 11" ;;
     esac
 }
 fail() {

@@ -239,9 +239,12 @@ unsafe fn apply_names(settings: &Settings, mut builder: Builder) -> Result<Build
     // SAFETY: guaranteed by the caller.
     let (dir, module, service) =
         unsafe { (perf_map_dir.bytes()?, vtune_module.bytes()?, service_name.bytes()?) };
+    #[cfg(feature = "perf-map")]
     if !dir.is_empty() {
         builder = builder.perf_map_dir(path(dir));
     }
+    #[cfg(not(feature = "perf-map"))]
+    let _ = dir;
     #[cfg(feature = "vtune")]
     if !module.is_empty() {
         builder = builder.vtune_module(start(module));

@@ -140,14 +140,14 @@ impl Builder {
     ///
     /// [`Mode::Auto`]: if another process requests it (`jitscribe ctl -p PID on --perf-map`). [`Mode::Off`] is for a process that
     /// writes a map itself: the two would describe each code twice.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(feature = "perf-map", target_os = "linux"))]
     pub fn perf_map(mut self, mode: Mode) -> Self {
         self.modes.perf_map = mode;
         self
     }
 
     /// The directory of the perf map, instead of `/tmp`. It must exist. perf does not look there.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(feature = "perf-map", target_os = "linux"))]
     pub fn perf_map_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.perf_map_dir = self.path(dir.as_ref());
         self
@@ -365,7 +365,7 @@ impl Builder {
                     _ => return Err(Wrong::Unknown),
                 };
                 let (place, is_built) = match name {
-                    "perf-map" => (&mut modes.perf_map, LINUX),
+                    "perf-map" => (&mut modes.perf_map, LINUX && cfg!(feature = "perf-map")),
                     "jitdump" => (&mut modes.jitdump, cfg!(unix)),
                     "gdb" => (&mut modes.gdb, cfg!(feature = "gdb")),
                     "unwinders" => (&mut modes.unwinders, cfg!(feature = "unwinders")),

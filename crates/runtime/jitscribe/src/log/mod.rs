@@ -3,7 +3,7 @@
 //! `docs/format.md` specifies it, and explains why it is a valid dump at every instant.
 
 #![cfg_attr(
-    not(target_os = "linux"),
+    not(all(feature = "perf-map", target_os = "linux")),
     allow(dead_code, reason = "a fork's child and perf maps want more of it")
 )]
 

@@ -11,7 +11,7 @@ mod breakpoints;
 mod etw;
 #[cfg(feature = "gdb")]
 mod gdb;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "perf-map", target_os = "linux"))]
 mod perf_map;
 mod publisher;
 #[cfg(test)]
@@ -30,11 +30,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::host::Host;
 use crate::log::{Log, LogEntry};
 use jit_code::Code;
+use jitdump::extension::control;
 
 /// All publishers of this build, and whether any was ever started.
 #[derive(Debug)]
 pub(crate) struct Publishers {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(feature = "perf-map", target_os = "linux"))]
     perf_map: perf_map::PerfMap,
     #[cfg(feature = "gdb")]
     gdb: gdb::Gdb,
@@ -55,8 +56,11 @@ pub(crate) struct Publishers {
     was_started: AtomicBool,
 }
 
+/// The bits of the control word that request a publisher.
+const REQUESTS: u32 = control::PERF_MAP | control::GDB | control::BREAKPOINTS;
+
 /// Number of publishers.
-const COUNT: usize = cfg!(target_os = "linux") as usize
+const COUNT: usize = cfg!(all(feature = "perf-map", target_os = "linux")) as usize
     + 2 * cfg!(feature = "gdb") as usize
     + cfg!(all(feature = "arena", target_os = "linux")) as usize
     + cfg!(feature = "unwinders") as usize
@@ -69,7 +73,7 @@ impl Publishers {
     /// A list in which none is on.
     pub(crate) const fn new() -> Self {
         Self {
-            #[cfg(target_os = "linux")]
+            #[cfg(all(feature = "perf-map", target_os = "linux"))]
             perf_map: perf_map::PerfMap::new(),
             #[cfg(feature = "gdb")]
             gdb: gdb::Gdb::new(),
@@ -94,7 +98,7 @@ impl Publishers {
     /// The publishers in the order in which they are called.
     fn list(&self) -> [&dyn Publisher; COUNT] {
         [
-            #[cfg(target_os = "linux")]
+            #[cfg(all(feature = "perf-map", target_os = "linux"))]
             &self.perf_map,
             #[cfg(feature = "gdb")]
             &self.gdb,
@@ -125,17 +129,17 @@ impl Publishers {
         }
     }
 
-    /// Starts those that `control` requests. Returns `control` without the requests that cannot be fulfilled: a publisher that is
-    /// not available does not count as on, so that debuggers then read the log themselves.
-    pub(crate) fn start(&self, control: u32, host: &'static Host, log: &Log) -> u32 {
-        let mut fulfilled = control;
+    /// Starts those that are `requested` in the control word. Returns the word without the requests that cannot be fulfilled: a
+    /// publisher that is not available, or not in this build, does not count as on, so that debuggers then read the log themselves.
+    pub(crate) fn start(&self, requested: u32, host: &'static Host, log: &Log) -> u32 {
+        let mut fulfilled = requested & !REQUESTS;
         for publisher in self.list() {
             let bit = publisher.request_bit();
-            if control & bit != 0 {
+            if requested & bit != 0 {
                 // Set before it is started: from then on, other threads publish the code that they load.
                 self.was_started.store(true, Relaxed);
-                if !publisher.start(host, log) {
-                    fulfilled &= !bit;
+                if publisher.start(host, log) {
+                    fulfilled |= bit;
                 }
             }
         }
@@ -181,10 +185,10 @@ impl Publishers {
 
     /// See [`Publisher::load`].
     pub(crate) fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
-        let control = log.control().load(Relaxed);
+        let requested = log.control().load(Relaxed);
         for publisher in self.active() {
             let bit = publisher.request_bit();
-            if bit == 0 || control & bit != 0 {
+            if bit == 0 || requested & bit != 0 {
                 publisher.load(log, code, entry);
             }
         }
