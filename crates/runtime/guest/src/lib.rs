@@ -32,6 +32,8 @@ mod uncounted;
 pub mod valgrind;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod weak;
+#[cfg(target_os = "linux")]
+mod word;
 
 #[cfg(target_os = "linux")]
 pub use at_exit::at_exit;
@@ -54,3 +56,5 @@ pub use thread::spawn;
 #[cfg(target_os = "linux")]
 pub use thread::thread_id;
 pub use uncounted::{Uncounted, uncounted};
+#[cfg(target_os = "linux")]
+pub use word::is_word_at;

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 /// The instruction that gdb writes over code for a breakpoint, on this machine.
 #[cfg(unix)]
-const INSTRUCTION: &[u8] = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
+pub(crate) const INSTRUCTION: &[u8] = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
     &[0xcc] // int3
 } else if cfg!(target_arch = "aarch64") {
     &[0, 0, 0x20, 0xd4] // brk #0
@@ -17,6 +17,20 @@ const INSTRUCTION: &[u8] = if cfg!(any(target_arch = "x86_64", target_arch = "x8
 } else {
     &[0xf0, 0x01, 0xf0, 0xe7] // arm: an undefined instruction that Linux reports as a breakpoint
 };
+
+/// Whether this code contains it.
+#[cfg(unix)]
+pub(crate) fn has_instruction(code: &[u8]) -> bool {
+    code.windows(INSTRUCTION.len()).any(|window| window == INSTRUCTION)
+}
+
+/// The eight bytes at an address, as [`has_breakpoint`] reads them. `None` if that is not possible.
+#[cfg(target_os = "linux")]
+pub(crate) fn read(address: u64) -> Option<[u8; 8]> {
+    let memory = File::open("/proc/self/mem").ok()?;
+    let mut bytes = [0; 8];
+    memory.read_at(&mut bytes, address).is_ok_and(|read| read == bytes.len()).then_some(bytes)
+}
 
 /// Whether code at these addresses contains the instruction of a debugger's breakpoint, or bytes that look like it. Memory that is
 /// not there or cannot be read contains none.
@@ -33,7 +47,7 @@ pub fn has_breakpoint(addresses: Range<u64>) -> bool {
         match memory.read_at(part, at) {
             Ok(read) if read >= INSTRUCTION.len() => {
                 let read = part.get(..read).unwrap_or_default();
-                if read.windows(INSTRUCTION.len()).any(|window| window == INSTRUCTION) {
+                if has_instruction(read) {
                     return true;
                 }
                 // Blocks overlap, so that an instruction at their border is seen.

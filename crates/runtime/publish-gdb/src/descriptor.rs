@@ -9,7 +9,7 @@ use std::sync::atomic::{
 
 use code_image::{TAG, TAG_AT};
 
-use crate::breakpoint::has_breakpoint;
+use crate::entry_point::EntryPoint;
 
 /// `struct jit_code_entry`.
 #[repr(C)]
@@ -135,9 +135,6 @@ const NOTHING: u32 = 0;
 const REGISTER: u32 = 1;
 const UNREGISTER: u32 = 2;
 
-/// How many bytes of the function are one instruction, on every machine, or `endbr64` and one byte.
-const ENTRY: u64 = if cfg!(target_arch = "x86_64") { 5 } else { 4 };
-
 /// Maximum number of entries in a walk over the list: with more, the list is taken to be circular.
 const LONGEST_LIST: usize = 1 << 22;
 
@@ -157,8 +154,8 @@ fn first() -> &'static AtomicPtr<RawEntry> {
 /// Whether a debugger has its breakpoint in the function, and so reads what changes: gdb and lldb place it at the function's address,
 /// and `endbr64` may come before it.
 pub(crate) fn is_watched() -> bool {
-    let function = (__jit_debug_register_code as *const ()).addr() as u64;
-    has_breakpoint(function..function.saturating_add(ENTRY))
+    static FUNCTION: EntryPoint = EntryPoint::new();
+    FUNCTION.has_breakpoint((__jit_debug_register_code as *const ()).addr() as u64)
 }
 
 /// Passes an entry to the debugger, with an action.

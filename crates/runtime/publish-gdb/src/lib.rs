@@ -56,6 +56,7 @@ mod breakpoint;
 mod budget;
 mod debugger;
 mod descriptor;
+mod entry_point;
 mod files;
 mod log_locator;
 mod publisher;
