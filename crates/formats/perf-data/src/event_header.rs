@@ -19,6 +19,8 @@ pub mod kind {
     pub const SAMPLE: u32 = 9;
     /// A mapping with protection, flags and the identity of its file.
     pub const MMAP2: u32 = 10;
+    /// Code that the kernel compiled, such as a BPF program, has a name from now on, or has it no longer.
+    pub const KSYMBOL: u32 = 17;
     /// First type that perf, not the kernel, generates: these records have no trailer.
     pub const USER_TYPE_START: u32 = 64;
     /// Pipe only: an event attribute and its ids.

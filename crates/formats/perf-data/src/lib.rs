@@ -77,7 +77,7 @@ pub use event_header::{kind, misc};
 pub use features::{ClockData, Features, feature};
 pub use input::Input;
 pub use record::{
-    Comm, FileIdentity, InlineBuildId, Mmap, MmapDetail, Record, Task, TimeCap, TimeConv,
+    Comm, FileIdentity, InlineBuildId, Ksymbol, Mmap, MmapDetail, Record, Task, TimeCap, TimeConv,
 };
 pub use sample::{Branch, Branches, Callchain, ChainEntry, Context, Sample, SampleOffsets, Words};
 pub use sample_id::SampleId;

@@ -23,6 +23,8 @@ pub enum Record<'a> {
     Sample(Sample<'a>),
     /// FINISHED_ROUND.
     FinishedRound,
+    /// KSYMBOL.
+    Ksymbol(Ksymbol<'a>),
     /// TIME_CONV.
     TimeConv(TimeConv),
     /// Any other type, which is not decoded.
@@ -63,6 +65,7 @@ impl<'a> Record<'a> {
             kind::FORK => Self::Fork(Task::decode(at)?),
             kind::EXIT => Self::Exit(Task::decode(at)?),
             kind::FINISHED_ROUND => Self::FinishedRound,
+            kind::KSYMBOL => Self::Ksymbol(Ksymbol::decode(at)?),
             kind::TIME_CONV => Self::TimeConv(TimeConv::decode(at)?),
             _ => Self::Other,
         })
@@ -257,6 +260,33 @@ impl<'a> Comm<'a> {
         let (pid, tid) = at.pair()?;
         let exec = event_misc & misc::COMM_EXEC != 0;
         Some(Self { pid, tid, exec, name: until_nul(at.rest()) })
+    }
+}
+
+/// The name of code that the kernel compiled (`struct perf_record_ksymbol` of perf's `lib/perf/include/perf/event.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ksymbol<'a> {
+    /// First address.
+    pub address: u64,
+    /// Length in bytes.
+    pub len: u32,
+    /// What it is: 1 for a BPF program, 2 for out-of-line code, such as kprobes' (`PERF_RECORD_KSYMBOL_TYPE_*`).
+    pub kind: u16,
+    /// Whether it is gone, rather than there.
+    pub unregistered: bool,
+    /// The name, without NUL.
+    pub name: &'a [u8],
+}
+
+impl<'a> Ksymbol<'a> {
+    /// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`.
+    const UNREGISTER: u16 = 1;
+
+    fn decode(mut at: Cursor<'a>) -> Option<Self> {
+        let address = at.u64()?;
+        let (len, kind, flags) = (at.u32()?, at.u16()?, at.u16()?);
+        let unregistered = flags & Self::UNREGISTER != 0;
+        Some(Self { address, len, kind, unregistered, name: until_nul(at.rest()) })
     }
 }
 

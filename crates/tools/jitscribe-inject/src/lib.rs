@@ -113,6 +113,7 @@ pub use plan::{Arena, ImageCode, Mapping, Place, Plan, PlannedImage};
 pub use progress::{Progress, Stage};
 pub use recording::Recording;
 pub use recording::clock::NoConversion;
+pub use recording::recording_index::KernelSymbol;
 pub use stack_unwind::{End, Guess};
 pub use summary::demangle::demangled_symbol;
 pub use summary::jitted_function;

@@ -2,8 +2,9 @@
 
 use std::cell::OnceCell;
 use std::fs;
+use std::ops::Range;
 
-use jitscribe_inject::Recording;
+use jitscribe_inject::{KernelSymbol, Recording};
 use rustix::system::uname;
 
 use crate::about;
@@ -11,13 +12,27 @@ use crate::about;
 /// No more functions are read: a kernel with its modules has 200,000.
 const MOST: usize = 1 << 22;
 
-/// The functions of the running kernel, if the recording is of it. They are read when they are first asked for.
+/// An address farther behind the beginning of a function is not in it. Behind the kernel's last function is memory for code that it
+/// compiles.
+const MAX_FUNCTION: u64 = 1 << 20;
+
+/// The functions of the running kernel, if the recording is of it, and those that it compiled according to the recording. The former are
+/// read when they are first asked for.
 #[derive(Debug)]
 pub struct Kernel {
     is_this: bool,
     /// The recorded address of its code.
     text_address: Option<u64>,
     functions: OnceCell<Functions>,
+    /// By address.
+    compiled: Vec<CompiledFunction>,
+}
+
+/// A BPF program, for example.
+#[derive(Debug)]
+struct CompiledFunction {
+    range: Range<u64>,
+    name: String,
 }
 
 #[derive(Debug, Default)]
@@ -44,11 +59,19 @@ impl Kernel {
         let release = about::release(recording);
         let is_this = recording.is_of_this_machine()
             && (release.is_empty() || release == uname().release().to_bytes());
-        Self { is_this, text_address: recording.kernel_text(), functions: OnceCell::new() }
+        let compiled = recording.kernel_symbols().iter().map(CompiledFunction::of).collect();
+        let (text_address, functions) = (recording.kernel_text(), OnceCell::new());
+        Self { is_this, text_address, functions, compiled }
     }
 
     /// The function at an address; `None` if the kernel is not this one, or does not show its functions.
     pub fn at(&self, address: u64) -> Option<KernelFunction<'_>> {
+        let behind = self.compiled.partition_point(|function| function.range.start <= address);
+        let compiled = behind.checked_sub(1).and_then(|before| self.compiled.get(before));
+        if let Some(function) = compiled.filter(|function| function.range.contains(&address)) {
+            let start = function.range.start;
+            return Some(KernelFunction { name: &function.name, module: "[bpf]", start });
+        }
         self.functions.get_or_init(|| self.read()).at(address)
     }
 
@@ -62,6 +85,13 @@ impl Kernel {
             ["_text", "_stext"].iter().any(|name| functions.address_of(name) == Some(recorded))
         });
         if is_there { functions } else { Functions::default() }
+    }
+}
+
+impl CompiledFunction {
+    fn of(symbol: &KernelSymbol) -> Self {
+        let name = String::from_utf8_lossy(&symbol.name).into_owned();
+        Self { range: symbol.range.clone(), name }
     }
 }
 
@@ -85,6 +115,9 @@ impl Functions {
     fn at(&self, address: u64) -> Option<KernelFunction<'_>> {
         let behind = self.by_address.partition_point(|&(start, _)| start <= address);
         let &(start, _) = self.by_address.get(behind.checked_sub(1)?)?;
+        if address.saturating_sub(start) > MAX_FUNCTION {
+            return None;
+        }
         // Of several names at one address, the first.
         let first = self.by_address.partition_point(|&(before, _)| before < start);
         let &(_, line) = self.by_address.get(first)?;
@@ -115,7 +148,8 @@ mod tests {
         let at = |address| kernel.at(address).map(|found| (found.name, found.module));
         assert_eq!(at(0xffff_ffff_8100_0042), Some(("_text", "")));
         assert_eq!(at(0xffff_ffff_8100_0190), Some(("f", "")));
-        assert_eq!(at(u64::MAX), Some(("g", "[ext4]")));
+        assert_eq!(at(0xffff_ffff_c000_0fff), Some(("g", "[ext4]")));
+        assert_eq!(at(u64::MAX), None, "far behind the last function");
         assert_eq!(at(1), None);
         assert_eq!(kernel.address_of("_stext"), Some(0xffff_ffff_8100_0000));
     }

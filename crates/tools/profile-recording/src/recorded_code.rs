@@ -186,7 +186,8 @@ impl CodeSource for RecordedCode<'_> {
         let place = self.codes.get(code.index())?;
         let module = self.modules.get(place.module)?;
         let elf = module.file()?.elf();
-        let bytes = elf.bytes(&place.range)?;
+        // Where the bytes of a code are not known, an image has zeros. No function consists of them.
+        let bytes = elf.bytes(&place.range).filter(|bytes| bytes.iter().any(|&byte| byte != 0))?;
         let machine = elf.machine();
         let lines = module.lines().map(|lines| lines.in_range(&place.range)).unwrap_or_default();
         let lines = lines.into_iter().map(|(address, frames)| ListedLine {

@@ -255,7 +255,7 @@ impl<'a> InterpretedFrames<'a> {
         }
         let attr = event.attr()?;
         let pointer = register(attr, sample, SP)?.1;
-        let time = sample.id.time.unwrap_or(u64::MAX);
+        let time = sample.id.time.unwrap_or(super::WITHOUT_TIME);
         let process = self.cache.process(sample.id.pid?, time)?;
         let owner = process.owner()?;
         // Taken out while `self` is used, and put back.

@@ -62,7 +62,7 @@ impl<'a> MappedFiles<'a> {
 
     /// Sets the time and the process of what is asked next.
     pub fn go_to(&mut self, sample: &Sample<'_>) -> Option<AddressSpaceId> {
-        self.time = sample.id.time.unwrap_or(u64::MAX);
+        self.time = sample.id.time.unwrap_or(super::WITHOUT_TIME);
         self.space = Some(self.index.processes.at(sample.id.pid?, self.time)?);
         self.space
     }

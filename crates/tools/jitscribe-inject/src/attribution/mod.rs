@@ -75,6 +75,9 @@ pub(crate) struct UnnamedSample {
 /// Number of unnamed samples that are kept, in 24 MB. A recording of 1,000 samples a second has these in 17 minutes.
 const UNNAMED: usize = 1 << 20;
 
+/// The time of a sample without one: that of what is there at the end. What was never gone is gone at `u64::MAX`.
+pub(crate) const WITHOUT_TIME: u64 = u64::MAX - 1;
+
 impl SampleAttribution {
     /// Reads a recording from its beginning to its end, and finds the code of each sample and of each of its callers.
     ///
@@ -127,7 +130,7 @@ impl SampleAttribution {
             let Ok(Record::Sample(sample)) = event.record() else { continue };
             attribution.counts.samples += 1;
             let Some(pid) = sample.id.pid else { continue };
-            let time = sample.id.time.unwrap_or(u64::MAX);
+            let time = sample.id.time.unwrap_or(WITHOUT_TIME);
             let Some(process) = cache.process(pid, time) else { continue };
             if let Some(words) = &mut words {
                 words.add(&process, time, &sample, event.endian());

@@ -13,6 +13,7 @@ use stack_unwind::{End, Guess};
 use super::mapped_files::{CopiedEnd, Guesses, MappedFiles};
 use crate::files::{RecordedFiles, SourceFiles};
 use crate::recording::Recording;
+use crate::recording::recording_index::KernelSymbol;
 use crate::{Error, Result};
 
 /// A sample with its call stack.
@@ -180,6 +181,12 @@ impl Recording {
     #[must_use]
     pub fn kernel_text(&self) -> Option<u64> {
         self.index.kernel_text
+    }
+
+    /// The code that the kernel compiled, by address: BPF programs, and code of kprobes.
+    #[must_use]
+    pub fn kernel_symbols(&self) -> &[KernelSymbol] {
+        &self.index.kernel_symbols
     }
 
     /// The paths under which object files of jitted code are mapped, if [`Injector`](crate::Injector) added some.

@@ -20,7 +20,7 @@ use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, as_jitd
 use crate::limits::LARGEST_MAPS;
 use crate::recording::Recording;
 use crate::recording::address_space::AddressSpaces;
-use crate::recording::clock::{DumpTimes, RecordingClock, Translation};
+use crate::recording::clock::{DumpTimes, NoConversion, RecordingClock, Translation};
 use crate::recording::recording_index::RecordingIndex;
 use crate::summary::report::SourceReport;
 use crate::warning::{OtherRun, Warning};
@@ -262,7 +262,13 @@ impl<'a> Codes<'a> {
         self.targets.of_dumps.entry(source.space).or_insert(target);
 
         let first_load = first_load(&mut dump, quirks, |_| true)?;
-        let times = translation(&header, quirks, first_load, &index.clock, source, warnings);
+        let times = match index.has_times {
+            true => translation(&header, quirks, first_load, &index.clock, source, warnings),
+            false => {
+                warnings.push(Warning::ClockUnknown { path: path(), cause: NoConversion::NoTimes });
+                None
+            }
+        };
         if let (Some(times), Some(first)) = (times, first_load)
             && let Some(why) = of_another_run(&mut dump, quirks, times, first, index, source)?
         {

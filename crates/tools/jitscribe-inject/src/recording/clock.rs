@@ -43,11 +43,21 @@ pub struct Translation {
 
 /// Why a dump's times cannot be converted to the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "its timestamps are in ticks of the processor's clock, and the recording does not contain the \
-     conversion; its code is applied without regard to time"
-)]
-pub struct NoConversion;
+#[non_exhaustive]
+pub enum NoConversion {
+    /// The recording lacks the conversion from ticks.
+    #[error(
+        "its timestamps are in ticks of the processor's clock, and the recording does not contain the \
+         conversion; its code is applied without regard to time"
+    )]
+    Ticks,
+    /// The recording has no times.
+    #[error(
+        "the recording has no times, which perf record -T adds; where code was replaced, all samples \
+         have the name of the last one"
+    )]
+    NoTimes,
+}
 
 #[cfg(test)]
 impl Default for RecordingClock {
@@ -72,7 +82,7 @@ impl RecordingClock {
         marker: Option<u64>,
     ) -> Result<Translation, NoConversion> {
         let ticks = match dump.records {
-            RecordClock::Arch => Some(self.time_conv.ok_or(NoConversion)?),
+            RecordClock::Arch => Some(self.time_conv.ok_or(NoConversion::Ticks)?),
             _ => None,
         };
         let unmoved = Translation { ticks, offset: 0 };

@@ -68,12 +68,23 @@ impl RecordingIndex {
             has_trace: false,
             events: 0,
             last_sample: 0,
+            has_times: true,
             comms: HashMap::new(),
             begun: HashMap::new(),
             inodes: HashMap::new(),
             kernel_text: None,
+            kernel_symbols: Vec::new(),
         }
     }
+}
+
+/// Code that the kernel compiled, and that has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelSymbol {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// Its name: of a BPF program, `bpf_prog_TAG_NAME`.
+    pub name: Vec<u8>,
 }
 
 /// The results of the first reading of a recording.
@@ -97,8 +108,12 @@ pub struct RecordingIndex {
     pub events: u64,
     /// The time of the last sample, or of the last event if there is a trace of instructions; 0 if there is none.
     pub last_sample: u64,
+    /// Whether any sample has a time, as far as there are samples.
+    pub has_times: bool,
     /// The address of the kernel's code.
     pub kernel_text: Option<u64>,
+    /// Code that the kernel compiled, such as BPF programs.
+    pub kernel_symbols: Vec<KernelSymbol>,
     /// The last name of each process.
     comms: HashMap<u32, Vec<u8>>,
     /// The event that began an address space: a fork or an exec.
@@ -116,9 +131,17 @@ impl RecordingIndex {
             found.events += 1;
             match event.kind() {
                 kind::SAMPLE => {
-                    found.last_sample = found.last_sample.max(event.timestamp().unwrap_or(0));
+                    let time = event.timestamp();
+                    found.has_times |= time.is_some();
+                    found.samples += 1;
+                    found.last_sample = found.last_sample.max(time.unwrap_or(0));
                 }
-                kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK | kind::TIME_CONV => {
+                kind::MMAP
+                | kind::MMAP2
+                | kind::COMM
+                | kind::FORK
+                | kind::KSYMBOL
+                | kind::TIME_CONV => {
                     // Events that cannot be decoded are passed on unchanged.
                     if let Ok(record) = event.record() {
                         found.take(record, event.timestamp().unwrap_or(0), ordinal);
@@ -242,11 +265,14 @@ struct Raw {
     time_conv: Option<TimeConv>,
     events: u64,
     last_sample: u64,
+    samples: u64,
+    has_times: bool,
     has_trace: bool,
     comms: HashMap<u32, Vec<u8>>,
     begun: HashMap<(u32, u64), Ordinal>,
     inodes: HashMap<(u32, NameId), Inode>,
     kernel_text: Option<u64>,
+    kernel_symbols: Vec<KernelSymbol>,
 }
 
 impl Raw {
@@ -303,6 +329,12 @@ impl Raw {
                 }
             }
             Record::TimeConv(conv) => self.time_conv = Some(conv),
+            Record::Ksymbol(symbol) if !symbol.unregistered => {
+                self.kernel_symbols.push(KernelSymbol {
+                    range: symbol.address..symbol.address.saturating_add(symbol.len.into()),
+                    name: symbol.name.to_vec(),
+                });
+            }
             _ => {}
         }
     }
@@ -319,8 +351,15 @@ impl Raw {
             begun,
             inodes,
             kernel_text,
+            mut kernel_symbols,
+            samples,
+            has_times,
             ..
         } = self;
+        // Of several at one address, the last.
+        kernel_symbols.reverse();
+        kernel_symbols.sort_by_key(|symbol| symbol.range.start);
+        kernel_symbols.dedup_by_key(|symbol| symbol.range.start);
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
@@ -353,7 +392,9 @@ impl Raw {
             comms,
             begun,
             inodes,
+            has_times: has_times || samples == 0,
             kernel_text,
+            kernel_symbols,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Dumps whose times are not the recording's.
 
-use crate::inject::recording::{Attr, Recording, USUAL};
+use crate::inject::recording::{Attr, Recording, TIME, USUAL};
 use crate::inject::scene::{ARENA, CODE, DUMP, Injected, Jit, MARKER, MS, PID, Scene};
 
 /// `old` at `CODE` from tick or time `old`, `new` from `new`.
@@ -92,4 +92,30 @@ fn a_counter_that_nothing_converts_is_said_and_the_code_applied() {
     let injected = expect(scheduler_clock(), &dump, 10, &[(20, "new"), (1000, "new")]);
     let [warning] = &injected.warnings()[..] else { panic!("{:?}", injected.warnings()) };
     assert!(warning.contains("the recording does not contain the conversion"), "{warning}");
+}
+
+/// `perf record --per-thread`, for example.
+#[test]
+fn without_times_code_has_the_name_of_the_last_one_at_its_address() {
+    let recording = || {
+        let mut recording = Recording::of(&[Attr::new(USUAL & !TIME)]);
+        recording.comm(PID, PID, "app", 0).map(PID, ARENA, "//anon", 0);
+        recording.sample(PID, CODE, 0).sample(PID, CODE + 0x100, 0);
+        recording
+    };
+    let scene = Scene::new();
+    scene.write("perf-5000007.map", "7f0000000000 40 first\n7f0000000100 40 second\n");
+    let injected = scene.inject(&recording(), &[]);
+    injected.clean();
+    assert_eq!(injected.counts(), (2, 0));
+    let names = |scene: &Scene| scene.run("perf script -i out.data -F sym");
+    assert_eq!(names(&scene).split_whitespace().collect::<Vec<_>>(), ["first", "second"]);
+
+    let scene = Scene::new();
+    scene.write(DUMP, versions(Jit::begun(), 20 * MS, 30 * MS));
+    let injected = scene.inject(&recording(), &[]);
+    let [warning] = &injected.warnings()[..] else { panic!("{:?}", injected.warnings()) };
+    assert!(warning.contains("the recording has no times, which perf record -T adds"), "{warning}");
+    let shown = names(&scene);
+    assert_eq!(shown.split_whitespace().next(), Some("new"), "{shown}");
 }

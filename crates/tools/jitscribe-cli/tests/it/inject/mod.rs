@@ -21,3 +21,5 @@ mod shapes;
 mod sources;
 mod stacks;
 mod tails;
+mod unannounced;
+mod views;

@@ -211,7 +211,9 @@ impl Recording {
         }
         body.extend(self.u64(ip));
         body.extend([self.u32(pid), self.u32(tid)].concat());
-        body.extend(self.u64(time));
+        if attr.has(TIME) {
+            body.extend(self.u64(time));
+        }
         if attr.has(CPU) {
             body.extend(self.u64(0));
         }
@@ -227,6 +229,24 @@ impl Recording {
             body.extend(self.u64(0));
         }
         self.event(9, 2, &body)
+    }
+
+    /// A sample of the first event in the kernel.
+    pub fn kernel_sample(&mut self, pid: u32, ip: u64, time: u64) -> &mut Self {
+        let at = self.data.len();
+        self.sample(pid, ip, time);
+        let misc = self.u16(1);
+        self.data[at + 4..at + 6].copy_from_slice(&misc);
+        self
+    }
+
+    /// The kernel compiled a BPF program.
+    pub fn bpf_program(&mut self, address: u64, len: u32, name: &str, time: u64) -> &mut Self {
+        let mut body = [self.u64(address).to_vec(), self.u32(len).to_vec()].concat();
+        body.extend([1, 0].map(|half| self.u16(half)).concat());
+        body.extend(text(name.as_bytes()));
+        body.extend(self.trailer(u32::MAX, 0, time));
+        self.event(17, 0, &body)
     }
 
     /// `perf record` went through the buffers of all CPUs once.
@@ -261,7 +281,9 @@ impl Recording {
             return bytes;
         }
         bytes.extend([self.u32(pid), self.u32(tid)].concat());
-        bytes.extend(self.u64(time));
+        if attr.has(TIME) {
+            bytes.extend(self.u64(time));
+        }
         if attr.has(CPU) {
             bytes.extend(self.u64(0));
         }

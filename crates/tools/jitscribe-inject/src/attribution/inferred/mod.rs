@@ -127,6 +127,8 @@ struct Cluster {
     behind: usize,
     /// The gap, without files.
     gap: Range<u64>,
+    /// The memory around it, which is mapped without a gap. What lies beyond is other memory, in which another compiler may have its code.
+    memory: Range<u64>,
     /// The pages of the samples, within the gap.
     range: Range<u64>,
     /// The time of the first sample.
@@ -240,6 +242,7 @@ impl Inference<'_, '_> {
         stubs.sort_by_key(|range| range.start);
         stubs.dedup();
         let files = self.spaces.files_with_inherited(self.space);
+        let mapped = self.spaces.mapped_with_inherited(self.space);
         let mut clusters: Vec<Cluster> = Vec::new();
         for (&address, &first) in addresses {
             let behind = runs.partition_point(|run| run.range.end <= address);
@@ -258,6 +261,10 @@ impl Inference<'_, '_> {
                 gap.start = gap.start.max(before.map_or(0, |file| file.end));
                 gap.end = gap.end.min(files.get(place).map_or(u64::MAX, |file| file.start));
             }
+            let around = mapped.get(mapped.partition_point(|memory| memory.end <= address));
+            let memory = around.filter(|memory| memory.contains(&address)).cloned();
+            let memory = memory.unwrap_or(0..u64::MAX);
+            gap = gap.start.max(memory.start)..gap.end.min(memory.end);
             let page = address / PAGE * PAGE;
             let range = page.max(gap.start)..page.saturating_add(PAGE).min(gap.end);
             match clusters.last_mut() {
@@ -269,12 +276,13 @@ impl Inference<'_, '_> {
                     last.range.end = range.end;
                     last.since = last.since.min(first);
                 }
-                _ => clusters.push(Cluster { behind, gap, range, since: first, address }),
+                _ => clusters.push(Cluster { behind, gap, memory, range, since: first, address }),
             }
         }
-        for Cluster { behind, gap, mut range, since, address } in clusters {
+        for Cluster { behind, gap, memory, mut range, since, address } in clusters {
             let previous = behind.checked_sub(1).and_then(|before| runs.get(before));
-            let next = runs.get(behind);
+            let previous = previous.filter(|run| run.range.end > memory.start);
+            let next = runs.get(behind).filter(|run| run.range.start < memory.end);
             let is_near = |a: u64, b: u64| b - a <= NEAR;
             let name = match (previous, next) {
                 (Some(previous), _) if is_near(previous.range.end, range.start) => {
