@@ -78,9 +78,16 @@ pub fn is_attempting() -> bool {
 #[inline(never)]
 pub fn refuse() {
     if STATE.get() == State::None {
-        handle_alloc_error(Layout::new::<u8>());
+        abort();
     }
     STATE.set(State::Refused);
+}
+
+/// A function with C's convention does not unwind. So the compiler knows that `push` does not either, and its callers contain no code
+/// that cleans up after it.
+#[cold]
+extern "C" fn abort() -> ! {
+    handle_alloc_error(Layout::new::<u8>())
 }
 
 #[cfg(test)]

@@ -94,19 +94,19 @@ impl<T> Vec<T> {
     /// Ensures space for `more` more elements. Returns whether there is.
     #[inline]
     fn has_room(&mut self, more: usize) -> bool {
-        if self.0.capacity().wrapping_sub(self.0.len()) >= more {
-            return true;
+        if self.0.capacity().wrapping_sub(self.0.len()) < more {
+            self.grow(more);
         }
-        self.grows(more)
+        // Asked again, so that the compiler leaves out what `std` does if there is none.
+        self.0.capacity().wrapping_sub(self.0.len()) >= more
     }
 
     #[cold]
-    fn grows(&mut self, more: usize) -> bool {
-        let grows = self.0.try_reserve(more).is_ok();
-        if !grows {
+    #[inline(never)]
+    fn grow(&mut self, more: usize) {
+        if self.0.try_reserve(more).is_err() {
             refuse();
         }
-        grows
     }
 
     /// Reserves space for at least `more` more elements.
