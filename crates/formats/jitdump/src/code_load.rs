@@ -43,11 +43,29 @@ pub struct CodeLoad<'a> {
     /// Whether its address had the Thumb bit, which marks 32-bit ARM code in the Thumb instruction set.
     pub is_thumb: bool,
     pub(crate) debug_info: Option<At<DebugInfo<'a>>>,
-    pub(crate) source_positions: Option<At<SourcePositions<'a>>>,
+    source_positions: Option<At<FoundPositions<'a>>>,
     pub(crate) unwinding_info: Option<At<UnwindingInfo<'a>>>,
     /// The tail with its CODE item, and the offset of the record.
     pub(crate) group: Option<At<Tail<'a>>>,
     pub(crate) addressing: Addressing,
+}
+
+/// Source positions that were found in a dump or added, and what computes inlined calls from them. It is behind a pointer, so that a
+/// program that reads only code logs, in which there are none, need not contain it.
+#[derive(Clone, Copy, Debug)]
+struct FoundPositions<'a> {
+    positions: SourcePositions<'a>,
+    inlined: for<'p> fn(&SourcePositions<'p>, &CodeLoad<'p>) -> InlinedCalls<'p>,
+}
+
+impl<'a> FoundPositions<'a> {
+    fn new(positions: SourcePositions<'a>) -> Self {
+        Self { positions, inlined: calls_of }
+    }
+}
+
+fn calls_of<'p>(positions: &SourcePositions<'p>, code: &CodeLoad<'p>) -> InlinedCalls<'p> {
+    InlinedCalls::computed(positions.calls(code.size), code.address)
 }
 
 /// The offsets of the records that describe a code, besides its LOAD.
@@ -55,7 +73,6 @@ pub struct CodeLoad<'a> {
 pub(crate) struct RecordsBefore {
     pub(crate) group: Option<u64>,
     pub(crate) debug_info: Option<u64>,
-    pub(crate) source_positions: Option<u64>,
     pub(crate) unwinding_info: Option<u64>,
 }
 
@@ -81,7 +98,7 @@ impl<'a> CodeLoad<'a> {
         let unwinding = self.unwinding_info.map_or(0, |At { body: info, .. }| {
             info.eh_frame.len().saturating_add(info.eh_frame_hdr.len())
         });
-        let positions = self.source_positions.map_or(0, |positions| positions.body.len());
+        let positions = self.source_positions.map_or(0, |found| found.body.positions.len());
         [self.bytes.len(), debug_info, positions, group, unwinding]
             .into_iter()
             .fold(self.name.len(), usize::saturating_add)
@@ -96,8 +113,8 @@ impl<'a> CodeLoad<'a> {
     /// line before it and is returned as line 0. It is skipped if there is no line before it.
     #[must_use]
     pub fn lines(&self) -> Lines<'a> {
-        if let Some(positions) = self.source_positions {
-            let lines = PositionLines::new(positions.body);
+        if let Some(found) = self.source_positions {
+            let lines = PositionLines::new(found.body.positions);
             // Offsets in the code have no bias.
             let addressing = Addressing { bias: 0, ..self.addressing };
             let source = Some(LineSource::Positions(self.address, lines));
@@ -133,8 +150,8 @@ impl<'a> CodeLoad<'a> {
     /// The calls inlined into it, from source positions or from a tail. Their ranges are addresses within the code.
     #[must_use]
     pub fn inlined(&self) -> InlinedCalls<'a> {
-        if let Some(positions) = self.source_positions {
-            return InlinedCalls::computed(positions.body.calls(self.size), self.address);
+        if let Some(At { body: found, .. }) = self.source_positions {
+            return (found.inlined)(&found.positions, self);
         }
         match self.item(tag::INLINED, None) {
             Some(ItemBody::Inlined(calls)) => calls.of_code(self.address, self.size),
@@ -152,15 +169,15 @@ impl<'a> CodeLoad<'a> {
     /// elsewhere than its dump.
     #[must_use]
     pub fn with_source_positions(self, positions: SourcePositions<'a>) -> Self {
-        let positions =
-            (!positions.is_empty()).then_some(At { offset: self.offset, body: positions });
+        let positions = (!positions.is_empty())
+            .then(|| At { offset: self.offset, body: FoundPositions::new(positions) });
         Self { source_positions: positions.or(self.source_positions), ..self }
     }
 
     /// The source positions that its lines and inlined calls are from, if there are any.
     #[must_use]
     pub fn source_positions(&self) -> Option<SourcePositions<'a>> {
-        self.source_positions.map(|positions| positions.body)
+        self.source_positions.map(|found| found.body.positions)
     }
 
     /// Its unwind tables, if the dump has any, from an UNWINDING_INFO record or from a tail.
@@ -254,18 +271,22 @@ impl<'a> CodeLoad<'a> {
         }
     }
 
+    /// Adds the source positions in the record at this offset.
+    pub(crate) fn attach_positions(&mut self, dump: &Dump<'a>, offset: Option<u64>) {
+        if let Some(Record { offset, body: Body::Unknown { id, bytes }, .. }) =
+            offset.and_then(|offset| dump.record_at(offset))
+            && RecordId(id) == RecordId::SOURCE_POSITIONS
+            && let Some(positions) = SourcePositions::parse(bytes, dump.header().endian)
+            && !positions.is_empty()
+        {
+            self.source_positions = Some(At { offset, body: FoundPositions::new(positions) });
+        }
+    }
+
     /// Adds what the records at these offsets contain.
     pub(crate) fn attach(&mut self, dump: &Dump<'a>, records: RecordsBefore) {
-        let RecordsBefore { group, debug_info, source_positions, unwinding_info } = records;
+        let RecordsBefore { group, debug_info, unwinding_info } = records;
         let record_at = |offset: Option<u64>| dump.record_at(offset?);
-        if let Some(Record { offset, body: Body::Unknown { id, bytes }, .. }) =
-            record_at(source_positions)
-            && RecordId(id) == RecordId::SOURCE_POSITIONS
-            && let Some(body) = SourcePositions::parse(bytes, dump.header().endian)
-            && !body.is_empty()
-        {
-            self.source_positions = Some(At { offset, body });
-        }
         if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = record_at(group)
             && let Some(body) = body.tail()
         {
@@ -415,9 +436,9 @@ impl<'a> Dump<'a> {
         let records = RecordsBefore {
             group: place.offset(place.group),
             debug_info: place.offset(place.debug_info),
-            source_positions: place.offset(place.source_positions),
             unwinding_info: place.offset(place.unwinding_info),
         };
+        code.attach_positions(self, place.offset(place.source_positions));
         code.attach(self, records);
         Some(code)
     }

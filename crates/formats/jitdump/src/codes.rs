@@ -229,12 +229,9 @@ impl<'a> Codes<'a> {
         let debug_info = self.debug_info_of(code.address, code.size);
         let unwinding_info = self.pending.unwinding_info.take();
         self.pending.adjacent = false;
-        let records = RecordsBefore {
-            group: group.map(|group| group.offset),
-            debug_info,
-            source_positions: positions.map(|positions| positions.offset),
-            unwinding_info,
-        };
+        let records =
+            RecordsBefore { group: group.map(|group| group.offset), debug_info, unwinding_info };
+        code.attach_positions(self.records.dump(), positions.map(|positions| positions.offset));
         code.attach(self.records.dump(), records);
         code
     }

@@ -74,6 +74,7 @@ mod growing;
 mod header;
 mod lines;
 mod load;
+mod logged;
 #[cfg(test)]
 mod made;
 mod quirks;

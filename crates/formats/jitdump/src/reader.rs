@@ -79,8 +79,13 @@ impl<'a> Dump<'a> {
     /// The records, from the first on.
     #[must_use]
     pub fn records(&self) -> Records<'a> {
+        self.records_from(self.first_record())
+    }
+
+    /// Where the first record begins.
+    pub(crate) fn first_record(&self) -> u64 {
         // A header that claims to be smaller than 40 bytes was never filled in.
-        self.records_from(u64::from(self.header.total_size.max(HEADER_SIZE)))
+        u64::from(self.header.total_size.max(HEADER_SIZE))
     }
 
     /// The records from `offset` on, where a record must begin. Use this to continue with a dump that has grown, at

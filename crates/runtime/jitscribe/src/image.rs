@@ -3,7 +3,7 @@
 use code_image::jitdump::{Converter, LineTable, Reader};
 use code_image::{Endian, Target};
 use jit_code::{Code, elf_machine};
-use jitdump::{CodeEvent, CodeLoad, Dump};
+use jitdump::{CodeLoad, Dump};
 
 use crate::log::MACHINE;
 
@@ -14,10 +14,7 @@ pub(crate) fn target() -> Target {
 
 /// The one code of a dump, as its record has it.
 pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
-    Dump::parse(dump).ok()?.codes().find_map(|event| match event {
-        Ok(CodeEvent::Load(load)) => Some(load),
-        _ => None,
-    })
+    Dump::parse(dump).ok()?.logged_code()
 }
 
 /// The one code of a dump, as it was announced.

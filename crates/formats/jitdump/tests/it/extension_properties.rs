@@ -165,6 +165,18 @@ proptest! {
     }
 
     #[test]
+    fn a_code_is_read_by_itself_as_in_a_dump(endian in any_endian(), all in vec(made(), 1..4)) {
+        for (first, _) in all.iter().enumerate() {
+            let data = write(endian, &all[first..]);
+            let dump = Dump::parse(&data).unwrap();
+            let expected = loads(&dump)[0];
+            prop_assert_eq!(format!("{:?}", dump.logged_code().unwrap()), format!("{expected:?}"));
+        }
+        let empty = write(endian, &[]);
+        prop_assert!(Dump::parse(&empty).unwrap().logged_code().is_none());
+    }
+
+    #[test]
     fn any_damage_is_read_without_panic(
         endian in any_endian(),
         all in vec(made(), 1..5),

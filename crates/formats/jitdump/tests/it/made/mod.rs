@@ -131,6 +131,7 @@ pub fn read_all(data: &[u8]) {
         }
     }
     assert!(end <= data.len() as u64 && records.end().is_some());
+    let _ = dump.logged_code().map(|code| (code.lines().count(), code.inlined().count()));
     for event in dump.codes().flatten() {
         if let CodeEvent::Load(code) = event {
             for line in code.lines() {
