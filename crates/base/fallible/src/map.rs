@@ -333,6 +333,16 @@ impl<K: Ord, V> Map<K, V> {
     }
 }
 
+/// Without all entries if an allocation is refused.
+impl<K: Clone, V: Clone> Clone for Map<K, V> {
+    fn clone(&self) -> Self {
+        let mut chunks = self.chunks.clone();
+        chunks.retain(|chunk| !chunk.is_empty());
+        let len = chunks.iter().fold(0, |sum: usize, chunk| sum.saturating_add(chunk.len()));
+        Self { chunks, len }
+    }
+}
+
 impl<K, V> Default for Map<K, V> {
     fn default() -> Self {
         Self { chunks: Vec::new(), len: 0 }
@@ -407,6 +417,7 @@ mod tests {
                 }
             }
             check(&map, &model);
+            check(&map.clone(), &model);
             prop_assert!(map.into_values().eq(model.into_values()));
         }
     }

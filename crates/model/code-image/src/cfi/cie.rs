@@ -1,6 +1,6 @@
 //! Common information entries (CIEs), which FDEs share.
 
-use fallible::{HashMap, Vec};
+use fallible::{HashMap, Map, Vec};
 
 use super::Cause;
 use super::cursor::Cursor;
@@ -30,28 +30,28 @@ pub(super) struct CieTable {
     /// The content to be written, by number, without length and id.
     pub(super) written: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, usize>,
-    /// The CIEs read so far, by their bytes in the input.
-    by_source: HashMap<Vec<u8>, Result<Cie, Cause>>,
-    /// The CIEs read so far, by their offset in the current section.
-    by_offset: HashMap<u64, Result<Cie, Cause>>,
+    /// The CIEs read so far.
+    read: Vec<Result<Cie, Cause>>,
+    /// Where they are in `read`, by their bytes in the input.
+    by_source: HashMap<Vec<u8>, usize>,
+    /// Where those of the current section are in `read`, by the section's number and their offset. The crate has another map of these
+    /// types, and each type of map takes kilobytes of code.
+    by_offset: Map<(usize, u64), usize>,
+    /// The number of the current section.
+    section: usize,
 }
 
 impl CieTable {
     pub(super) fn new(encoding: Encoding) -> Self {
         let (written, numbers) = (Vec::new(), HashMap::new());
-        let (by_source, by_offset) = (HashMap::new(), HashMap::new());
-        CieTable { encoding, written, numbers, by_source, by_offset }
+        let (read, by_source, by_offset) = (Vec::new(), HashMap::new(), Map::new());
+        CieTable { encoding, written, numbers, read, by_source, by_offset, section: 0 }
     }
 
     /// Begins another section.
     pub(super) fn begin_section(&mut self) {
-        const USUAL: usize = 64;
-        if self.by_offset.capacity() > USUAL {
-            // clearing it would cost time proportional to its capacity every time
-            self.by_offset = HashMap::new();
-        } else {
-            self.by_offset.clear();
-        }
+        self.section = self.section.saturating_add(1);
+        self.by_offset.clear();
     }
 
     /// The CIE at `offset` in `section`, which describes code from `text` on.
@@ -62,30 +62,42 @@ impl CieTable {
         offset: u64,
         text: u64,
     ) -> Result<Cie, Cause> {
-        if let Some(known) = self.by_offset.get(&offset) {
+        let place = (self.section, offset);
+        if let Some(known) = self.by_offset.get(&place).and_then(|at| self.read.get(*at)) {
             return *known;
         }
-        let cie = self.read(target, section, offset, text);
-        self.by_offset.insert(offset, cie);
+        let (cie, at) = match self.find(target, section, offset, text) {
+            Ok(at) => (self.read.get(at).copied().unwrap_or(Err(Cause::Malformed)), at),
+            Err(cause) => (Err(cause), self.keep(Err(cause))),
+        };
+        self.by_offset.insert(place, at);
         cie
     }
 
-    fn read(
+    /// Adds what was read.
+    fn keep(&mut self, cie: Result<Cie, Cause>) -> usize {
+        self.read.push(cie);
+        self.read.len().saturating_sub(1)
+    }
+
+    /// Where the CIE at `offset` is in `read`. An error means that there is no entry of its form.
+    fn find(
         &mut self,
         target: Target,
         mut section: Cursor<'_>,
         offset: u64,
         text: u64,
-    ) -> Result<Cie, Cause> {
+    ) -> Result<usize, Cause> {
         section.split(offset)?;
         let Some((_, 0, body)) = entry(&mut section)? else { return Err(Cause::Malformed) };
         if let Some(known) = self.by_source.get(body.rest()) {
-            return *known;
+            return Ok(*known);
         }
         let encoding = self.encoding;
         let cie = Cie::read(target, body, text, encoding, |bytes| self.number(bytes));
-        self.by_source.insert(Vec::from(body.rest()), cie);
-        cie
+        let at = self.keep(cie);
+        self.by_source.insert(Vec::from(body.rest()), at);
+        Ok(at)
     }
 
     /// The number of the CIE with this content.

@@ -142,7 +142,7 @@ impl Clipper {
                 self.take(owner, &range);
             }
         }
-        self.taken.sort_unstable_by_key(|part| part.start);
+        self.taken.sort_by_key(|part| part.start);
         let first = self.parts.len();
         for part in self.taken.drain(..) {
             match self.parts.get_mut(first..).and_then(|parts| parts.last_mut()) {

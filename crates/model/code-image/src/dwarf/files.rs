@@ -1,7 +1,8 @@
 //! The file table of one unit.
 
-use fallible::{HashMap, Vec};
+use fallible::Vec;
 
+use super::numbers::Numbers;
 use crate::encode::Encoder;
 use crate::printable::push_printable;
 use crate::target::Target;
@@ -87,51 +88,6 @@ impl FileTable {
     }
 }
 
-/// Up to this many texts are searched linearly. Most functions come from one file, and from a few files including
-/// inlined code.
-const FEW: usize = 8;
-
-/// Numbers texts from 1, in the order of their addition.
-#[derive(Debug, Clone, Default)]
-struct Numbers {
-    /// The first texts, concatenated; `ends` holds the end of each.
-    texts: Vec<u8>,
-    ends: Vec<usize>,
-    /// The other texts.
-    more: HashMap<Vec<u8>, u64>,
-}
-
-impl Numbers {
-    fn clear(&mut self) {
-        self.texts.clear();
-        self.ends.clear();
-        self.more.clear();
-    }
-
-    fn get(&self, text: &[u8]) -> Option<u64> {
-        let mut start = 0;
-        for (number, &end) in (1..).zip(&self.ends) {
-            if self.texts.get(start..end) == Some(text) {
-                return Some(number);
-            }
-            start = end;
-        }
-        if self.more.is_empty() { None } else { self.more.get(text).copied() }
-    }
-
-    /// Adds a text that has no number, and returns its number.
-    fn insert(&mut self, text: &[u8]) -> u64 {
-        if self.ends.len() < FEW {
-            self.texts.extend_from_slice(text);
-            self.ends.push(self.texts.len());
-            return self.ends.len() as u64;
-        }
-        let number = self.ends.len() as u64 + self.more.len() as u64 + 1;
-        self.more.insert(Vec::from(text), number);
-        number
-    }
-}
-
 /// Splits a path such that `directory + "/" + name` restores it, or does not split it.
 ///
 /// A reader joins the two with a slash. A file directly below the root, or a path that ends with a slash, would be
@@ -179,7 +135,7 @@ mod tests {
                 assert_eq!(many.number(path.as_bytes()), number + 1);
             }
         }
-        assert_eq!(many.directories.ends.len() + many.directories.more.len(), 30);
+        assert_eq!(many.directories.len(), 30);
         let mut out = Encoder::new(Target::new(62, Endian::Little));
         table.write(&mut out);
         assert_eq!(out.bytes, b"/d\0/e\0\0a\0\x01\0\0b\0\x01\0\0a\0\x02\0\0\0");

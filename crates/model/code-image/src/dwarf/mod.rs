@@ -9,6 +9,7 @@ mod files;
 mod inlining;
 mod line_program;
 mod names;
+mod numbers;
 mod rows;
 mod sections;
 mod single;

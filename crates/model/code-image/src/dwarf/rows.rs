@@ -32,7 +32,7 @@ pub(crate) fn rows<'a>(code: &VisibleCode<'a>, place: impl Fn(u64) -> u64) -> Ve
         lines
     } else {
         sorted.extend_from_slice(lines);
-        sorted.sort_by_key(|line| line.offset); // stable: equal entries keep their order
+        sorted.sort_by_key(|line| u64::from(line.offset)); // stable: equal entries keep their order
         &sorted
     };
     let mut rows: Vec<Row<'a>> = Vec::with_capacity(lines.len());

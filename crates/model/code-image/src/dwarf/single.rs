@@ -4,7 +4,7 @@
 //! Only these depend on its position: the offset of its line table, at a fixed place, and those of range lists, whose
 //! places are listed. Names are inside it, and not in a separate section.
 
-use fallible::{HashMap, Vec};
+use fallible::Vec;
 
 use super::abbreviations::{
     Attribute, CALL_PLACE, DECLARATION, EXTERNAL_NAME, FUNCTION, FUNCTION_WITHOUT_LINES,
@@ -13,6 +13,7 @@ use super::abbreviations::{
 use super::calls::Calls;
 use super::constants::*;
 use super::line_program::LineProgram;
+use super::numbers::Numbers;
 use super::rows::Row;
 use super::unit::{NO_SOURCE, declaration};
 use crate::encode::Encoder;
@@ -198,19 +199,21 @@ fn lines_of(target: Target) -> LineProgram {
 
 /// The offsets in the unit of the called functions, in the order of the calls.
 fn origins(out: &mut Encoder, calls: &Calls<'_>) -> Vec<u32> {
-    let mut known: HashMap<&[u8], u32> = HashMap::new();
+    let mut names = Numbers::default();
+    // By the number of the function's name, from 1.
+    let mut of_names: Vec<u32> = Vec::from_array([0]);
     let mut origins = Vec::with_capacity(calls.iter().len());
     for call in calls.iter() {
         let name = call.inlined.name;
-        let origin = known.find_or_insert(name, |_| {
-            let origin = out.len() as u32;
+        let number = names.get(name).unwrap_or_else(|| {
+            of_names.push(out.len() as u32);
             out.uleb(INLINED_FUNCTION);
             push_printable(if name.is_empty() { b"<unnamed>" } else { name }, &mut out.bytes);
             out.u8(0);
             out.u8(DW_INL_INLINED);
-            origin
+            names.insert(name)
         });
-        origins.push(origin);
+        origins.push(of_names.get(number as usize).copied().unwrap_or_default());
     }
     origins
 }
