@@ -33,10 +33,10 @@ done
 # Features, most kilobytes of a program and of the shared library, most crates.
 of() {
     case $1 in
-        log) echo "- 310 345 6" ;;
-        gdb) echo "gdb 505 545 6" ;;
-        default) echo "arena,gdb,perf-map,unwinders,valgrind,vtune 740 820 6" ;;
-        all) echo "arena,gdb,objects,perf-map,unwinders,valgrind,vtune 750 1065 11" ;;
+        log) echo "- 222 258 6" ;;
+        gdb) echo "gdb 390 430 6" ;;
+        default) echo "arena,gdb,perf-map,unwinders,valgrind,vtune 695 780 6" ;;
+        all) echo "arena,gdb,objects,perf-map,unwinders,valgrind,vtune 700 1020 11" ;;
     esac
 }
 fail() {
