@@ -4,13 +4,13 @@ use crate::inject::recording::Recording;
 use crate::inject::scene::{CODE, MS, PID, Scene};
 
 /// The names that samples at these offsets get, where memory is mapped in these pages; the code of the map is in page 0.
-fn names(pages: &[std::ops::Range<u64>], offsets: &[u64]) -> Vec<String> {
+fn names(pages: &[(u64, u64)], offsets: &[u64]) -> Vec<String> {
     let scene = Scene::new();
     scene.write("perf-5000007.map", "7f0000000000 40 announced\n");
     let mut recording = Recording::new();
     recording.comm(PID, PID, "app", MS);
-    for pages in pages {
-        let range = CODE + pages.start * 0x1000..CODE + pages.end * 0x1000;
+    for (first, behind) in pages {
+        let range = CODE + first * 0x1000..CODE + behind * 0x1000;
         recording.map(PID, range, "//anon", 2 * MS);
     }
     for (at, offset) in offsets.iter().enumerate() {
@@ -25,15 +25,18 @@ fn names(pages: &[std::ops::Range<u64>], offsets: &[u64]) -> Vec<String> {
 #[test]
 fn code_in_the_same_memory_is_named_by_its_neighbour() {
     let after = "[jit code after announced]";
-    assert_eq!(names(&[0..4], &[0x10, 0x1010, 0x3010]), ["announced", after, after]);
+    assert_eq!(names(&[(0, 4)], &[0x10, 0x1010, 0x3010]), ["announced", after, after]);
     // Memory that was made executable page by page is one.
-    assert_eq!(names(&[0..1, 1..2], &[0x10, 0x1010]), ["announced", after]);
+    assert_eq!(names(&[(0, 1), (1, 2)], &[0x10, 0x1010]), ["announced", after]);
 }
 
 /// Between two compilers' memory are pages that are not executable, or not mapped.
 #[test]
 fn code_in_other_memory_is_not() {
     let alone = "[anonymous executable memory]";
-    assert_eq!(names(&[0..1, 2..4], &[0x10, 0x2010]), ["announced", alone]);
-    assert_eq!(names(&[0..1, 8..9, 3..4], &[0x10, 0x8010, 0x3010]), ["announced", alone, alone]);
+    assert_eq!(names(&[(0, 1), (2, 4)], &[0x10, 0x2010]), ["announced", alone]);
+    assert_eq!(
+        names(&[(0, 1), (8, 9), (3, 4)], &[0x10, 0x8010, 0x3010]),
+        ["announced", alone, alone]
+    );
 }
