@@ -28,7 +28,7 @@ use perf_data::{Attr, Endian, Event, Record, Sample, kind, misc};
 use crate::codes::code_table::CodeTable;
 use crate::codes::lookup::{LookupCache, Numbers, Occupant, Process};
 use crate::recording::address_space::AddressSpaces;
-use crate::recording::recording_index::RecordingIndex;
+use crate::recording::recording_index::{RecordingIndex, WITHOUT_TIME};
 
 /// perf's numbers of the registers of x86-64.
 /// The interpreter's entry has the method in it.
@@ -255,7 +255,7 @@ impl<'a> InterpretedFrames<'a> {
         }
         let attr = event.attr()?;
         let pointer = register(attr, sample, SP)?.1;
-        let time = sample.id.time.unwrap_or(super::WITHOUT_TIME);
+        let time = sample.id.time.unwrap_or(WITHOUT_TIME);
         let process = self.cache.process(sample.id.pid?, time)?;
         let owner = process.owner()?;
         // Taken out while `self` is used, and put back.

@@ -13,7 +13,7 @@ use super::v8_interpreter::Part;
 use crate::files::RecordedFiles;
 use crate::interner::NameId;
 use crate::recording::address_space::AddressSpaces;
-use crate::recording::recording_index::{MapEvent, RecordingIndex};
+use crate::recording::recording_index::{MapEvent, RecordingIndex, WITHOUT_TIME};
 
 /// How to unwind where there are no unwind tables.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl<'a> MappedFiles<'a> {
 
     /// Sets the time and the process of what is asked next.
     pub fn go_to(&mut self, sample: &Sample<'_>) -> Option<AddressSpaceId> {
-        self.time = sample.id.time.unwrap_or(super::WITHOUT_TIME);
+        self.time = sample.id.time.unwrap_or(WITHOUT_TIME);
         self.space = Some(self.index.processes.at(sample.id.pid?, self.time)?);
         self.space
     }

@@ -35,7 +35,7 @@ use crate::codes::sources::Codes;
 use crate::progress::{Progress, Stage};
 use crate::recording::Recording;
 use crate::recording::address_space::AddressSpaces;
-use crate::recording::recording_index::RecordingIndex;
+use crate::recording::recording_index::{RecordingIndex, WITHOUT_TIME};
 use crate::{Error, Result};
 use activity::{Activities, Activity, NativeActivities, RuntimeFiles};
 use counts::Counts;
@@ -74,9 +74,6 @@ pub(crate) struct UnnamedSample {
 
 /// Number of unnamed samples that are kept, in 24 MB. A recording of 1,000 samples a second has these in 17 minutes.
 const UNNAMED: usize = 1 << 20;
-
-/// The time of a sample without one: that of what is there at the end. What was never gone is gone at `u64::MAX`.
-pub(crate) const WITHOUT_TIME: u64 = u64::MAX - 1;
 
 impl SampleAttribution {
     /// Reads a recording from its beginning to its end, and finds the code of each sample and of each of its callers.

@@ -78,6 +78,9 @@ impl RecordingIndex {
     }
 }
 
+/// The time of a sample without one: that of what is there at the end. What was never gone is gone at `u64::MAX`.
+pub(crate) const WITHOUT_TIME: u64 = u64::MAX - 1;
+
 /// Code that the kernel compiled, and that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSymbol {
