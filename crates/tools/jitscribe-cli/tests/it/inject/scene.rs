@@ -82,6 +82,13 @@ impl Scene {
         self.shown().iter().map(|line| line.split('+').next().unwrap().to_owned()).collect()
     }
 
+    /// The names of the samples of `out.data`, which need not have times.
+    pub fn names_alone(&self) -> Vec<String> {
+        let shown = self.run("perf script -i out.data -F ip,sym");
+        let lines = shown.lines().filter_map(|line| line.trim().split_once(' '));
+        lines.map(|(_, name)| name.trim().to_owned()).collect()
+    }
+
     /// Injects the recording with these samples in it. Nothing is warned of, and perf shows the samples so.
     pub fn expect(&self, recording: &mut Recording, samples: &[Expected<'_>]) -> Injected {
         for &(pid, time, offset, _) in samples {

@@ -18,8 +18,7 @@ fn names(pages: &[(u64, u64)], offsets: &[u64]) -> Vec<String> {
     }
     scene.write("perf.data", recording.file());
     scene.ask("inject -i perf.data -o out.data --allow-empty").ok();
-    let shown = scene.run("perf script -i out.data -F sym");
-    shown.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    scene.names_alone()
 }
 
 #[test]
