@@ -6,7 +6,7 @@
 //!
 //! [`Record`]: crate::record::Record
 
-use crate::demo::{TRUTH, demo, demo_with_phases};
+use crate::demo::{TRUTH, demo};
 use crate::folder::{ENOUGH, shared_folder};
 use crate::live::{Recorder, Recording};
 use crate::record::Recorded;
@@ -37,14 +37,13 @@ pub const DEMO: Shared = Shared {
     program: |recorder| demo(recorder.dir(), TRUTH, &[]),
 };
 
-/// The demo without frame pointers, with copied stacks, and with listings of its intermediate representation in the folder. Its phases are longer than
-/// others: on a busy machine, few samples are in calls that are inlined twice.
+/// The demo without frame pointers, with copied stacks, and with listings of its intermediate representation in the folder.
 pub const DEMO_COPIED: Shared = Shared {
     name: "demo-copied",
     options: COPIED,
     program: |recorder| {
         let dir = recorder.dir().to_str().expect("a UTF-8 path");
-        demo_with_phases("500", recorder.dir(), TRUTH, &["--no-frame-pointers", "--ir-dir", dir])
+        demo(recorder.dir(), TRUTH, &["--no-frame-pointers", "--ir-dir", dir])
     },
 };
 
