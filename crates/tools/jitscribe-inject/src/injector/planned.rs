@@ -42,7 +42,7 @@ pub struct Planned<'s> {
 }
 
 impl<'s> Planned<'s> {
-    /// Makes the plan. Meanwhile, another thread selects the codes to list.
+    /// Makes the plan. At the same time, another thread selects the codes to list.
     pub fn plan(
         run: Run<'_>,
         attributed: Attributed<'s>,

@@ -48,7 +48,7 @@ pub struct Written<'s> {
 }
 
 impl<'s> Written<'s> {
-    /// Copies the recording with the images mapped: its third reading. Meanwhile, another thread writes the list of codes.
+    /// Copies the recording with the images mapped: its third reading. At the same time, another thread writes the list of codes.
     pub fn write(
         run: Run<'_>,
         input: &mut Input,
