@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicU32;
 
-/// What the kernel would requeue waiting threads to, of which it is told to requeue none.
-static NOBODY_WAITS: AtomicU32 = AtomicU32::new(0);
+/// Where the kernel would requeue waiting threads; [`is_word_at`] asks for none.
+static REQUEUE_TARGET: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the four bytes at `address` are these, as the kernel reads them. `false` if they are others, and if this is not known:
 /// because the address is not divisible by four, nothing can be read there, or the system refuses the call.
@@ -22,7 +22,7 @@ pub fn is_word_at(address: u64, bytes: [u8; 4]) -> bool {
             libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG,
             0_usize, // wakes no thread
             0_usize, // requeues none
-            NOBODY_WAITS.as_ptr(),
+            REQUEUE_TARGET.as_ptr(),
             u32::from_ne_bytes(bytes),
         )
     };
