@@ -28,7 +28,8 @@ pub struct Attributed<'s> {
 }
 
 impl<'s> Attributed<'s> {
-    /// Reads the recording again, and finds the code of each sample. At the same time, another thread computes the layout of the code.
+    /// Reads the recording again, and finds the code of each sample. At the same time, another thread computes the
+    /// layout of the code.
     pub fn read(
         run: Run<'_>,
         input: &mut Input,
