@@ -200,7 +200,7 @@ fn codes_of_node_24_are_the_same_in_two_processes() {
 fn methods_of_java_are_the_same_in_two_processes() {
     let jdk = Jdk::of_debian_12();
     let record = || {
-        let record = Record::new(&["-F", "999"]).env("PATH", jdk.path());
+        let record = Record::new(&["-F", "999", "--call-graph", "fp"]).env("PATH", jdk.path());
         jdk.compile("Tiers.java", record.folder());
         let recorded = record.program(&["java", "Tiers", "1200"]);
         keys(&recorded.data(), |name| name.contains("Tiers."))

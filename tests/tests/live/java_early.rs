@@ -63,7 +63,8 @@ fn samples_before_a_method_is_told_have_its_name(jdk: &Jdk) {
 
 /// Checks the names of early samples in one recording: how many there are, how many nanoseconds before, and all samples.
 fn early_samples(jdk: &Jdk) -> (usize, u64, usize) {
-    let record = Record::new(&["-F", "4999", "--keep-raw"]).env("PATH", jdk.path());
+    let record =
+        Record::new(&["-F", "4999", "--call-graph", "fp", "--keep-raw"]).env("PATH", jdk.path());
     jdk.compile("Tiers.java", record.folder());
     // Copies of a class, each compiled again.
     let recorded = record.program(&["java", "Tiers", "4000", "churn"]);

@@ -323,12 +323,13 @@ fn java_that_interprets_and_collects() {
                 }
             }
         }";
-    let record = |options: &[&str]| {
-        let recorder = recorder(&[], "Spin.java", source);
+    let record = |chosen: &[&str], options: &[&str]| {
+        let recorder = recorder(chosen, "Spin.java", source);
         run(tool("javac").arg("Spin.java").current_dir(recorder.folder()));
         record(recorder, &[&["java"], options, &["-cp", ".", "Spin"]].concat())
     };
-    let recorded = record(&["-XX:+UseG1GC", "-XX:ParallelGCThreads=2"]);
+    let by_frame_pointers = ["--call-graph", "fp"];
+    let recorded = record(&by_frame_pointers, &["-XX:+UseG1GC", "-XX:ParallelGCThreads=2"]);
     let report = &recorded.report;
     Truth::of(&recorded.chains()).expect(report, true);
     assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&recorded));
@@ -352,13 +353,37 @@ fn java_that_interprets_and_collects() {
     assert!(both >= collected + compiled, "{collected}, {compiled}: {report}");
 
     // An interpreter has code, and is not what to look at.
-    let recorded = record(&["-Xint"]);
+    let recorded = record(&by_frame_pointers, &["-Xint"]);
     let report = &recorded.report;
     assert_eq!(report["top"][0]["name"], "Interpreter", "{}", report["top"]);
     assert!(number(&report["activities"]["interpreter"]) > 100, "{}", report["activities"]);
     let advice = "annotate -i it.data Interpreter";
     assert!(!recorded.said.contains(advice), "{}", recorded.said);
     Truth::of(&recorded.chains()).expect(report, true);
+
+    // Stacks are copied if nothing else is asked for, and its methods have names.
+    let recorded = record(&[], &["-Xint"]);
+    let said = &recorded.said;
+    assert!(said.contains("stacks by --call-graph dwarf,"), "{said}");
+    let names = recorded.report["top"].as_array().expect("a list").iter();
+    let names: Vec<&str> = names.filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names.first(), Some(&"Spin.spin"), "{names:?}");
+    assert!(!names.contains(&"Interpreter"), "{names:?}");
+    assert!(number(&recorded.report["activities"]["interpreter"]) > 100, "{}", recorded.report);
+}
+
+/// Debian's MoarVM has no frame pointers, but the code that it compiles has: copied stacks are whole, in perf too.
+#[test]
+fn rakudo_that_compiles_and_runs() {
+    let record = Record::new(&["-F", "999", "--force"]);
+    let recorded = self::record(record, &["rakudo", &script("spin.raku")]);
+    let said = &recorded.said;
+    assert!(said.contains("stacks by --call-graph dwarf,"), "{said}");
+    let stacks = &recorded.report["stacks"];
+    let whole = number(&stacks["whole"]) + number(&stacks["ends"]["deeper_than_copy"]);
+    assert!(whole * 100 >= number(&stacks["stacks"]) * 95, "{stacks}");
+    let compiled = top(&recorded.report, &format!("fib({}:2)", script("spin.raku")));
+    assert!(number(&compiled["inclusive"]) > 10, "{compiled}");
 }
 
 #[test]

@@ -48,6 +48,8 @@
     )
 )]
 
+mod activities;
+pub mod activity;
 mod builder;
 mod call_tree;
 mod cleaning;
@@ -78,6 +80,7 @@ mod strings;
 mod table;
 mod totals;
 
+pub use activities::{Activities, UNNAMED_CODE};
 pub use builder::Builder;
 pub use call_tree::{CallTree, Direction, Node};
 pub use cleaning::{clean_name, clean_path};

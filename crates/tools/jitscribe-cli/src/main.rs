@@ -38,6 +38,7 @@ mod recorded;
 mod report;
 mod run;
 mod runtimes;
+mod sample_summary;
 mod search_path;
 mod selection;
 mod shell;

@@ -74,6 +74,16 @@ pub fn warn_of_withheld(code: &RecordedCode<'_>) {
     ));
 }
 
+/// Reads a recording that this command has written, and counts whole call stacks.
+pub fn read_with_stacks<'f>(input: &Path, files: &'f Believed) -> Result<RecordedProfile<'f>> {
+    let bar = StageBar::new(input, "counting the samples");
+    let mut options = Options::default();
+    (options.files, options.count_stacks) = (files, true);
+    let recorded = profile_recording::read(input, &options, &|progress| bar.show(progress))?;
+    bar.finish();
+    Ok(recorded)
+}
+
 /// The profile of a recording that this command has made itself. Prints nothing.
 pub fn read_quietly(input: &Path) -> Result<Profile> {
     let files = believed(input);

@@ -49,7 +49,6 @@ fn message(stage: Stage, last: &'static str) -> &'static str {
         Stage::Reading => "reading the recording",
         Stage::Attributing => "looking for the code",
         Stage::WritingImages => "writing object files",
-        Stage::CountingStacks => "counting call stacks",
         _ => last,
     }
 }

@@ -282,6 +282,12 @@ pub trait PathInJson {
     fn text(&self) -> impl Serialize;
 }
 
+impl PathInJson for Option<&Path> {
+    fn text(&self) -> impl Serialize {
+        self.map(Path::to_string_lossy)
+    }
+}
+
 impl PathInJson for PathBuf {
     fn text(&self) -> impl Serialize {
         self.to_string_lossy()

@@ -29,8 +29,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let samples = report.samples;
     println!("{} of {} samples have a name", samples.named, samples.samples);
-    for function in &report.top {
-        println!("{:8}  {}", function.samples, function.name.escape_debug());
-    }
     Ok(())
 }

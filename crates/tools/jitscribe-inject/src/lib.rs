@@ -13,7 +13,7 @@
 //! | [`SampleAttribution`] | the samples of the recording by code |
 //! | [`Plan`] | which images (object files made of code) are mapped where, and when |
 //! | [`Injector`] | all steps in a row: writes the images, and the recording with the images mapped |
-//! | [`StackCounts`] | how many call stacks of a recording are whole, and why the others end |
+//! | [`StackCounter`] | counts how many call stacks of a recording are whole, and why the others end |
 //! | [`Report`] | what was done; its [`Warning`]s name what was left out or put right |
 //!
 //! Times are nanoseconds of the recording's clock, sizes and offsets are bytes.
@@ -93,8 +93,8 @@ mod write;
 
 pub use ::code_index::{CodeLines, Frame};
 pub use attribution::SampleAttribution;
-pub use attribution::activity::Activities;
 pub use attribution::counts::Counts;
+pub use attribution::mapped_files::Guesses;
 pub use attribution::runtime_file::RuntimeFile;
 pub use attribution::samples::{MemoryAt, SampleEvent, SampledMemory, StackEnd, StackSample};
 pub use code_image::jitdump::LineTable;
@@ -117,9 +117,9 @@ pub use recording::recording_index::KernelSymbol;
 pub use stack_unwind::{End, Guess};
 pub use summary::demangle::demangled_symbol;
 pub use summary::jitted_function;
-pub use summary::report::{ImageReport, Report, SourceReport, TierSamples, TopFunction};
+pub use summary::report::{ImageReport, Report, SourceReport};
 pub use summary::stack_counts::{StackCounts, StackEnds, Stacks};
-pub use summary::stacks::CallStack;
+pub use summary::stacks::{CallStack, StackCounter};
 pub use warning::{NothingApplied, OtherRun, Warning};
 pub use write::destination::Destination;
 pub use write::output;

@@ -22,6 +22,4 @@ pub enum Stage {
     WritingImages,
     /// The recording is copied.
     WritingRecording,
-    /// The call stacks of the new recording are counted.
-    CountingStacks,
 }

@@ -240,6 +240,11 @@ impl<'f> Namer<'f> {
         let profile = self.builder.finish();
         let ids = self.module_ids.iter().map(|(&number, &id)| (id, number)).collect();
         users.add_functions(&profile, &ids);
-        RecordedProfile { code: code.showing(users, self.source_folders), profile, warnings }
+        RecordedProfile {
+            code: code.showing(users, self.source_folders),
+            profile,
+            stacks: None,
+            warnings,
+        }
     }
 }

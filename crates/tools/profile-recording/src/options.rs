@@ -16,6 +16,8 @@ pub struct Options<'f> {
     pub sources: SourceOptions,
     /// How to unwind where there are no unwind tables.
     pub guess: Guess,
+    /// Whether to count how many call stacks are whole. Then [`guess`](Self::guess) must be [`Guess::FramePointer`].
+    pub count_stacks: bool,
     /// Whether to look for lines and inlined calls.
     pub lines: bool,
 }
@@ -27,6 +29,7 @@ impl Default for Options<'_> {
             paths: None,
             sources: SourceOptions::default(),
             guess: Guess::FramePointer,
+            count_stacks: false,
             lines: true,
         }
     }

@@ -9,9 +9,10 @@ use std::path::Path;
 use code_timeline::AddressSpaceId;
 use jitscribe_inject::files::pid_of_image;
 use jitscribe_inject::{
-    Progress, Recording, Result, SampleEvent, SampledMemory, StackSample, Stage,
+    Guesses, Progress, Recording, Result, SampleEvent, SampledMemory, StackCounter, StackSample,
+    Stage,
 };
-use profile::{EventId, ProcessId, SampleRow, StackId};
+use profile::{EventId, ProcessId, SampleRow, StackId, UNNAMED_CODE};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
@@ -36,20 +37,27 @@ pub fn read<'f>(
     reader.namer.builder.about(about);
     progress(Progress::Begins(Stage::Attributing));
     let tick = |at| progress(Progress::At(at));
-    recording.each_sample(
-        options.files,
-        options.guess,
-        &tick,
-        &mut |memory, event| match event {
-            SampleEvent::Sample(sample) => reader.sample(memory, &sample),
-            SampleEvent::Comm(comm) => reader.threads.name(&mut reader.namer.builder, &comm),
-            SampleEvent::Fork(task) => reader.threads.begin(&task),
-            _ => {}
-        },
-    )?;
+    let mut counter = options.count_stacks.then(|| StackCounter::new(recording));
+    let guesses = match counter {
+        Some(_) => Guesses::Both,
+        None => Guesses::One(options.guess),
+    };
+    recording.each_sample(options.files, guesses, &tick, &mut |memory, event| match event {
+        SampleEvent::Sample(sample) => {
+            reader.sample(memory, &sample);
+            if let Some(counter) = &mut counter {
+                counter.add(memory, &sample);
+            }
+        }
+        SampleEvent::Comm(comm) => reader.threads.name(&mut reader.namer.builder, &comm),
+        SampleEvent::Fork(task) => reader.threads.begin(&task),
+        _ => {}
+    })?;
     let last = i64::try_from(reader.last).unwrap_or(i64::MAX);
     let end = to_utc.map(|to_utc| to_utc.saturating_add(last));
-    Ok(reader.namer.finish(&reader.threads, &reader.samples, end, folder))
+    let mut recorded = reader.namer.finish(&reader.threads, &reader.samples, end, folder);
+    recorded.stacks = counter.and_then(StackCounter::finish);
+    Ok(recorded)
 }
 
 /// What a stack of a process becomes.
@@ -187,7 +195,7 @@ impl<'f> Reader<'f> {
             times = at.times.clone();
             frames = match at.name {
                 None => None,
-                Some(_) if at.is_anonymous => Some(self.namer.unknown(b"[jit code]", address)),
+                Some(_) if at.is_anonymous => Some(self.namer.unknown(UNNAMED_CODE, address)),
                 Some(path) => {
                     let namer = &mut self.namer;
                     let module = self.modules.entry(at.name_number);

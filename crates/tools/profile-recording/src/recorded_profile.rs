@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jitscribe_inject::Warning;
+use jitscribe_inject::{StackCounts, Warning};
 use profile::Profile;
 
 use crate::recorded_code::RecordedCode;
@@ -14,6 +14,8 @@ pub struct RecordedProfile<'f> {
     pub profile: Profile,
     /// The machine code, its lines, and sources.
     pub code: RecordedCode<'f>,
+    /// How many call stacks are whole as perf shows them. `None` if the recording has none, or they were [not counted](crate::Options::count_stacks).
+    pub stacks: Option<StackCounts>,
     /// What was left out or put right.
     pub warnings: Vec<Warning>,
 }

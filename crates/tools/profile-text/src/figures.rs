@@ -8,6 +8,12 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
+/// A percentage with one decimal and the sign: `12.3 %`, for text between tables.
+pub fn percent_in_text(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part).saturating_mul(1000).checked_div(u128::from(whole)).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
 /// Whether a part is at least this percentage of all.
 pub fn is_at_least(part: u64, whole: u64, percent: f64) -> bool {
     // Numbers of samples are far below 2^53.

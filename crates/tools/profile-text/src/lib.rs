@@ -23,6 +23,7 @@
     )
 )]
 
+mod activity_counts;
 mod annotated;
 mod annotated_text;
 mod difference;
@@ -38,6 +39,7 @@ mod tests;
 mod top;
 mod tree;
 
+pub use activity_counts::ActivityCounts;
 pub use annotated::{
     Annotated, AnnotatedCode, AnnotatedInstruction, AnnotatedTarget, Generations, Part, Wanted,
 };

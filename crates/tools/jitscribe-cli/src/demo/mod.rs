@@ -10,9 +10,10 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::inject::{self, Report};
+use crate::inject;
 use crate::line_table::LineTable;
 use crate::perf_access::{Obstacle, Recorded};
+use crate::sample_summary::SampleSummary;
 use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
@@ -162,11 +163,10 @@ fn record_and_show(args: &Args) -> Result<()> {
         users: BTreeMap::new(),
         processes: BTreeMap::new(),
         logs: Vec::new(),
-        count_stacks: false,
     })?;
-    present(&recorded.report, &raw, &data, &with_ir)?;
+    present(&recorded.summary, &raw, &data, &with_ir)?;
     report::write(&data, &[], &folder.join("report.html"), args.force)?;
-    record::summary::print(&recorded.report, &data);
+    record::summary::print(&recorded.report, &recorded.summary, &data);
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
     print_rest(&folder);
     Ok(())
@@ -196,7 +196,7 @@ fn folder(args: &Args) -> Result<PathBuf> {
 }
 
 /// Prints what perf shows.
-fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> Result<()> {
+fn present(summary: &SampleSummary, raw: &Path, data: &Path, with_ir: &Path) -> Result<()> {
     let mut out = Out::by_lines();
     let flat = ["report", "--stdio", "--no-children", "-g", "none", "--sort", "dso,symbol"];
     for (when, recording) in [("before", raw), ("after", data)] {
@@ -206,7 +206,7 @@ fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> Result<(
             out.line(line)?;
         }
     }
-    if let Some(top) = report.top.first() {
+    if let Some(top) = summary.top.first() {
         out.line("")?;
         out.line(format_args!("── perf annotate {} ──", text::name(&top.symbol)))?;
         let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.symbol_text]);

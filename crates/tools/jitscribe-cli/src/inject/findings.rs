@@ -1,13 +1,14 @@
-//! Where the samples of a recording are: printed by `inject` and `record`.
+//! Where the samples of a recording are: printed by `inject`, `record` and `demo`.
 
-use jitscribe_inject::{Activities, Report};
+use jitscribe_inject::Report;
 
 use super::stacks;
+use crate::sample_summary::SampleSummary;
 use crate::text::percent;
 use crate::{note, text};
 
-/// Reports where the samples are: what was done, and in which functions.
-pub fn print_findings(report: &Report) {
+/// Reports which samples have jitted code on their stacks only.
+pub fn print_named(report: &Report) {
     let samples = report.samples;
     if samples.through > 0 {
         note::say(format_args!(
@@ -16,28 +17,32 @@ pub fn print_findings(report: &Report) {
             percent(samples.through, samples.samples),
         ));
     }
-    if samples.named > 0 {
+}
+
+/// Reports what the samples show: what was done, and in which functions. `named` is the number of samples in named code.
+pub fn print_summary(summary: &SampleSummary, named: u64) {
+    let SampleSummary { samples, with_lines, activities, stacks, top } = summary;
+    if named > 0 {
         note::say(format_args!(
-            "{} of the named samples ({}) have source lines",
-            samples.with_lines,
-            percent(samples.with_lines, samples.named),
+            "{with_lines} of the named samples ({}) have source lines",
+            percent(*with_lines, named),
         ));
     }
-    if let Some(stacks) = &report.stacks {
+    if let Some(stacks) = stacks {
         stacks::print(stacks);
     }
-    if let Some(line) = activities(&report.activities) {
+    if let Some(line) = activities.text(*samples) {
         note::say(line);
     }
-    let has_stacks = report.top.iter().any(|function| function.inclusive.is_some());
+    let has_stacks = top.iter().any(|function| function.inclusive.is_some());
     // Callers alone say little, unless nothing else is known: CPython compiles only trampolines.
-    let has_own = report.top.iter().any(|function| function.samples > 0);
-    if !report.top.is_empty() {
+    let has_own = top.iter().any(|function| function.samples > 0);
+    if !top.is_empty() {
         let total = if has_stacks { "    total" } else { "" };
         note::say(format_args!("    self{total} samples  function"));
     }
-    for function in report.top.iter().filter(|function| !has_own || function.samples > 0) {
-        let total = function.inclusive.map(|total| percent(total, samples.samples));
+    for function in top.iter().filter(|function| !has_own || function.samples > 0) {
+        let total = function.inclusive.map(|total| percent(total, *samples));
         let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
         let place = match (function.file.as_str(), function.line) {
             ("", _) => String::new(),
@@ -46,28 +51,9 @@ pub fn print_findings(report: &Report) {
         };
         note::say(format_args!(
             "{:>8}{total} {:>7}  {}{place}",
-            percent(function.samples, samples.samples),
+            percent(function.samples, *samples),
             function.samples,
             text::name(function.name.as_bytes())
         ));
     }
-}
-
-/// What the processes with jitted code did, most first.
-fn activities(of: &Activities) -> Option<String> {
-    let mut parts = [
-        (of.jitted, "jitted code"),
-        (of.interpreter, "interpreter"),
-        (of.garbage_collector, "garbage collector"),
-        (of.compiler, "compiler"),
-        (of.kernel, "kernel"),
-        (of.native, "other native code"),
-    ];
-    parts.sort_by_key(|&(samples, _)| std::cmp::Reverse(samples));
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|&&(samples, _)| samples > 0)
-        .map(|&(samples, what)| format!("{what} {}", percent(samples, of.samples)))
-        .collect();
-    (!parts.is_empty()).then(|| format!("time by activity: {}", parts.join(", ")))
 }

@@ -18,11 +18,12 @@ use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProces
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
+use crate::sample_summary::SampleSummary;
 use crate::source_lines::SourceLineArgs;
 use crate::stage_bar::StageBar;
 use crate::{Error, Result, descriptors, text};
 
-pub use findings::print_findings;
+pub use findings::{print_named, print_summary};
 pub use jitscribe_inject::{Output, Report};
 pub use json::print_json;
 pub use report::warn;
@@ -105,17 +106,15 @@ pub struct Args {
     /// Processes that were followed while it was recorded.
     #[arg(skip)]
     pub processes: BTreeMap<u32, SeenProcess>,
-    /// Whether to count which call stacks are whole.
-    #[arg(skip)]
-    pub count_stacks: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let report = inject(args)?;
     report::say(&report);
-    if args.json {
-        match print_json(&json::Injected::new(&report)) {
+    if let Some(output) = report.output.as_deref().filter(|_| args.json) {
+        let summary = SampleSummary::read(output)?;
+        match print_json(&json::Injected::new(&report, &summary)) {
             Err(error) if !error.is_broken_pipe() => return Err(error),
             _ => {}
         }
@@ -171,7 +170,6 @@ pub fn inject(args: &Args) -> Result<Report> {
         .infer_names(!args.no_inferred_names)
         .lines(args.lines.into())
         .sources((&args.sources).into())
-        .count_stacks(args.count_stacks || args.json)
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
     bar.finish();

@@ -2,7 +2,7 @@
 
 use jitscribe_inject::Report;
 
-use super::findings::print_findings;
+use super::findings::print_named;
 use crate::text::shell_word;
 use crate::{note, text};
 
@@ -49,7 +49,7 @@ pub fn say(report: &Report) {
         report.sources.len(),
         report.images.len(),
     ));
-    print_findings(report);
+    print_named(report);
     if let Some(output) = &report.output {
         let output = shell_word(output);
         let next = if report.has_trace { "perf script --insn-trace" } else { "perf report" };

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::perf::RecordingEnd;
-use crate::inject::Report;
-use crate::inject::json::SCHEMA_VERSION;
+use crate::inject::json::{Fields, SCHEMA_VERSION};
 use crate::text;
 
 /// The report.
@@ -16,7 +15,7 @@ pub struct Recorded<'r> {
     verb: &'static str,
     child: Child,
     #[serde(flatten)]
-    report: &'r Report,
+    report: Fields<'r>,
     /// The recording as perf wrote it, if it was kept.
     #[serde(serialize_with = "text::path_in_json")]
     raw: Option<PathBuf>,
@@ -36,7 +35,7 @@ struct Child {
 impl<'r> Recorded<'r> {
     /// The report on a recording whose command ended with `exit_code`.
     pub fn new(
-        report: &'r Report,
+        report: Fields<'r>,
         ended: RecordingEnd,
         exit_code: u8,
         raw: Option<PathBuf>,

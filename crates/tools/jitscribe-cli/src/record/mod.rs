@@ -45,10 +45,11 @@ use crate::inject::{self, Report};
 use crate::line_table::LineTable;
 use crate::perf_access::{self, Recorded};
 use crate::runtimes::{self, Preparation, Stacks};
+use crate::sample_summary::SampleSummary;
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, console, note, text};
 
-use call_graph::DWARF;
+use call_graph::{Choice, DWARF};
 use follow::{Added, Following};
 use java::Jvms;
 use logs::Logs;
@@ -76,6 +77,8 @@ const DWARF_SIZED: &str = "dwarf,32768";
 pub struct RecordingResult {
     /// What was added to it.
     pub report: Report,
+    /// Where its samples are.
+    pub summary: SampleSummary,
     /// How the command ended.
     pub ended: RecordingEnd,
     /// The processes in which V8 wrote files only because we asked it to.
@@ -94,7 +97,7 @@ pub fn run(args: &Args) -> Result<()> {
         return valgrind::run(args, tool);
     }
     let recorded = record(args)?;
-    summary::print(&recorded.report, &args.output);
+    summary::print(&recorded.report, &recorded.summary, &args.output);
     if args.keep_raw {
         let raw = recorded.workspace.recording();
         note::say(format_args!("the recording as perf wrote it: {}", text::path(&raw)));
@@ -109,7 +112,8 @@ pub fn run(args: &Args) -> Result<()> {
         code => code,
     };
     let raw = args.keep_raw.then(|| recorded.workspace.recording());
-    let json = json::Recorded::new(&recorded.report, recorded.ended, code, raw, left);
+    let fields = inject::json::Fields::new(&recorded.report, &recorded.summary);
+    let json = json::Recorded::new(fields, recorded.ended, code, raw, left);
     let printed = if args.json { inject::print_json(&json) } else { Ok(()) };
     match printed {
         // The exit code of the command takes precedence.
@@ -146,9 +150,9 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         .filter(|_| is_prepared && !is_chosen)
         .and_then(|runtime| call_graph::choice(runtime, &args.command));
     if let Some(choice) = &choice {
-        note::say(format_args!("stacks by --call-graph {}: {}", choice.value, choice.reason));
+        note::say(format_args!("stacks by {}: {}", choice.options(), choice.reason));
     }
-    let chosen = args.call_graph.as_deref().or(choice.as_ref().map(|choice| choice.value));
+    let chosen = args.call_graph.as_deref().or(choice.as_ref().map(|choice| &*choice.value));
     let mut prepared = if !is_prepared {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
@@ -172,8 +176,11 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         _ if ask => Jvms::among(&scope.pids(), args.call_graph.as_deref()),
         _ => Jvms::default(),
     };
-    let call_graph = chosen.unwrap_or(if jvms.need_copies() { DWARF } else { "fp" });
-    let mut perf = perf_record(args, call_graph, &workspace.recording(), &prepared);
+    let choice = match chosen {
+        None if jvms.need_copies() => Some(Choice::copies("JVMs without frame pointers")),
+        _ => choice,
+    };
+    let mut perf = perf_record(args, choice.as_ref(), &workspace.recording(), &prepared);
     // The control words that `Logs::open` changes must be restored, however the recording ends.
     let caught = perf::catch_signals(&perf)?;
     let logs = Logs::open(&scope, ask);
@@ -235,12 +242,12 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         users,
         logs: dumps,
         processes: seen.processes,
-        count_stacks: true,
     });
     match injected {
         Ok(report) => {
             placement.finish(report.images.iter().map(|image| image.path.as_path()));
-            Ok(RecordingResult { report, ended, asked: seen.asked, begun, workspace })
+            let summary = SampleSummary::read(&args.output)?;
+            Ok(RecordingResult { report, summary, ended, asked: seen.asked, begun, workspace })
         }
         Err(error) => {
             workspace.keep();
@@ -299,7 +306,14 @@ fn check(args: &Args) -> Result<()> {
 }
 
 /// The command that records.
-fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Preparation) -> Command {
+fn perf_record(
+    args: &Args,
+    choice: Option<&Choice>,
+    recording: &Path,
+    prepared: &Preparation,
+) -> Command {
+    let chosen = choice.map(|choice| &*choice.value);
+    let call_graph = args.call_graph.as_deref().or(chosen).unwrap_or("fp");
     let mut perf = Command::new("perf");
     // This is the clock of jitdumps. Later options win, so the user's options override this one.
     perf.args(["record", "-k", "mono", "-o"]).arg(recording);
@@ -314,6 +328,10 @@ fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Prepa
     }
     if call_graph != "none" {
         perf.arg("--call-graph").arg(if call_graph == DWARF { DWARF_SIZED } else { call_graph });
+    }
+    let frequency = choice.and_then(|choice| choice.frequency.as_deref());
+    if let Some(frequency) = frequency.filter(|_| !call_graph::is_rate_chosen(&args.perf_option)) {
+        perf.args(["-F", frequency]);
     }
     if let Some(pid) = &args.pid {
         perf.arg("-p").arg(pid);

@@ -6,20 +6,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::TopFunction;
 use jitscribe_inject::files::pid_of_v8_log;
 use rustix::process::geteuid;
 
 use crate::files::{is_file, pid_in_name};
 use crate::inject::{self, Report};
 use crate::note;
+use crate::sample_summary::{SampleSummary, TopFunction};
 use crate::text::{self, percent, shell_path, shell_word};
 
 /// The longest name, in bytes, that appears in a suggested command.
 const LONGEST_SYMBOL: usize = 400;
 
 /// Reports where the samples of a recording are.
-pub fn print_samples(report: &Report) {
+pub fn print_samples(report: &Report, summary: &SampleSummary) {
     inject::warn(report);
     let samples = report.samples;
     let jitted = samples.jitted();
@@ -34,12 +34,13 @@ pub fn print_samples(report: &Report) {
         percent(samples.named_before, jitted),
         percent(samples.named, jitted),
     ));
-    inject::print_findings(report);
+    inject::print_named(report);
+    inject::print_summary(summary, samples.named);
 }
 
 /// Reports what was recorded.
-pub fn print(report: &Report, output: &Path) {
-    print_samples(report);
+pub fn print(report: &Report, summary: &SampleSummary, output: &Path) {
+    print_samples(report, summary);
     let folder = report.images.first().and_then(|image| image.path.parent());
     match folder {
         Some(folder) => {
@@ -53,9 +54,9 @@ pub fn print(report: &Report, output: &Path) {
     }
     note::say(format_args!("next: jitscribe report -i {}", shell_word(output)));
     note::say(format_args!("      perf report -i {}", shell_word(output)));
-    match to_annotate(report) {
+    match to_annotate(summary) {
         Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
-        None if report.top.iter().any(|top| !top.has_code && !top.interprets) => {
+        None if summary.top.iter().any(|top| !top.has_code && !top.interprets) => {
             note::say("no code bytes available, so no assembly (perf maps carry none)");
         }
         None => (),
@@ -63,8 +64,8 @@ pub fn print(report: &Report, output: &Path) {
 }
 
 /// The function whose assembly is worth a look: the first whose code is known and that is not the runtime's interpreter.
-pub fn to_annotate(report: &Report) -> Option<&TopFunction> {
-    report.top.iter().find(|top| top.has_code && top.samples > 0 && !top.interprets)
+pub fn to_annotate(summary: &SampleSummary) -> Option<&TopFunction> {
+    summary.top.iter().find(|top| top.has_code && top.samples > 0 && !top.interprets)
 }
 
 /// The command that shows the assembly of a function, whatever it is called.

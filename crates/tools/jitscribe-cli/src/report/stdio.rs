@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use profile::{Direction, Totals};
-use profile_text::{Line, Style, Top, Tree};
+use profile::{Activities, Direction, Totals};
+use profile_text::{ActivityCounts, Line, Style, Top, Tree};
 use serde::Serialize;
 
 use crate::selection::SelectionArgs;
@@ -38,6 +38,7 @@ pub struct TextArgs {
 
 #[derive(Serialize)]
 struct Json {
+    activities: ActivityCounts,
     top: Top,
     callees: Option<Tree>,
     callers: Option<Tree>,
@@ -54,17 +55,19 @@ pub fn run(input: &Path, args: &TextArgs) -> Result<()> {
     let top = Top::of(profile, &totals, args.sort.into(), limit);
     let direction = if args.callers { Direction::Callers } else { Direction::Callees };
     let tree = Tree::of(profile, selection.of(profile), direction, limit, args.max_depth);
+    let activities: ActivityCounts = Activities::of(profile, selection.of(profile)).into();
     if args.json {
         let (callees, callers) = match args.callers {
             true => (None, Some(tree)),
             false => (Some(tree), None),
         };
-        return view::print_json("report", &[input], Json { top, callees, callers });
+        return view::print_json("report", &[input], Json { activities, top, callees, callers });
     }
     let event = selection.event.map(|event| profile.text(profile.event(event).name));
     let event = String::from_utf8_lossy(event.unwrap_or_default());
     let samples = totals.samples();
     let mut lines = vec![Line::of(Style::Plain, format!("{samples} samples of {event}"))];
+    lines.extend(activities.text(samples).map(|text| Line::of(Style::Plain, text)));
     lines.push(Line::default());
     lines.extend(top.lines());
     lines.push(Line::default());

@@ -11,8 +11,6 @@ pub struct Counts {
     pub named: u64,
     /// Of these, those that perf names without images, from a perf map where perf looks for it.
     pub named_before: u64,
-    /// Of these, those in code that has source lines.
-    pub with_lines: u64,
     /// In memory that no source describes, with a name that was concluded from what is near it or in it: see the table of
     /// inferred names in `docs/inferred-names.md`.
     pub inferred: u64,

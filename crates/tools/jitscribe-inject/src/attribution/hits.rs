@@ -3,7 +3,6 @@
 use code_timeline::CodeId;
 
 use super::SampleAttribution;
-use super::inclusive::StackSets;
 
 /// Number of samples in each code, and which codes were on a stack.
 #[derive(Debug)]
@@ -19,19 +18,10 @@ impl Hits {
         for (code, hits) in attribution.hits() {
             all.in_code[code.index()] += hits;
         }
-        for code in attribution.stacks().sets().flat_map(|(codes, ..)| codes) {
+        for code in attribution.seen() {
             all.on_stack[code.index()] = true;
         }
         all
-    }
-
-    /// Adds the codes on stacks that were unwound later.
-    pub fn add_stacks(&mut self, stacks: &StackSets) {
-        for code in stacks.sets().flat_map(|(codes, ..)| codes) {
-            if let Some(on_stack) = self.on_stack.get_mut(code.index()) {
-                *on_stack = true;
-            }
-        }
     }
 
     /// The number of samples in a code.

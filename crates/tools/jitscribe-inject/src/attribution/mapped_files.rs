@@ -20,7 +20,7 @@ use crate::recording::recording_index::{MapEvent, RecordingIndex, WITHOUT_TIME};
 pub enum Guesses {
     /// In one way.
     One(Guess),
-    /// By frame pointers; the end is also found as perf unwinds.
+    /// By frame pointers; the end is also found as perf unwinds, for [`StackCounter`](crate::StackCounter).
     Both,
 }
 

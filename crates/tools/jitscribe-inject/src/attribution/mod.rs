@@ -1,19 +1,16 @@
 //! Which code each sample is in, and when each code was sampled: the second reading of a recording.
 //!
 //! In come a [`Recording`] and its [`Codes`]. The code of each sample and of its callers is looked up, with the words of
-//! copied stacks ([`stack_words`]) and the methods of interpreted frames ([`interpreted`]). Each sample also counts by what the
-//! runtime was doing ([`activity`], [`work`]). Samples in memory that no source describes add codes with concluded names
-//! ([`inferred`]) to the table. [`samples`] passes the samples of any recording with their stacks, and unwinds copied ones.
+//! copied stacks ([`stack_words`]) and the methods of interpreted frames ([`interpreted`]). Samples in memory that no source
+//! describes add codes with concluded names ([`inferred`]) to the table. [`samples`] passes the samples of any recording with
+//! their stacks, and unwinds copied ones.
 //!
 //! Out goes a [`SampleAttribution`]: for each code its samples, and the first and last time at which it was seen. [`hits`]
 //! has the samples by the codes' numbers.
 
-pub mod activity;
 pub mod captured;
-pub mod copied_stacks;
 pub mod counts;
 pub mod hits;
-pub mod inclusive;
 pub mod inferred;
 pub mod interpreted;
 pub mod mapped_files;
@@ -22,7 +19,6 @@ pub mod sampled;
 pub mod samples;
 pub mod stack_words;
 pub mod v8_interpreter;
-pub mod work;
 
 use std::collections::BTreeSet;
 
@@ -37,13 +33,10 @@ use crate::recording::Recording;
 use crate::recording::address_space::AddressSpaces;
 use crate::recording::recording_index::{RecordingIndex, WITHOUT_TIME};
 use crate::{Error, Result};
-use activity::{Activities, Activity, NativeActivities, RuntimeFiles};
 use counts::Counts;
-use inclusive::StackSets;
 use interpreted::{Field, InterpretedFrames};
 use sampled::SampledCodes;
 use stack_words::{ReferencedCodes, StackWords};
-use work::{ThreadTasks, Work, work_of_frame};
 
 /// The samples of a recording by code.
 #[derive(Debug, Default)]
@@ -57,8 +50,6 @@ pub struct SampleAttribution {
     late: BTreeSet<LateCode>,
     /// The unnamed samples, up to a limit, in memory that the process shares with no other.
     pub(crate) unnamed: Vec<UnnamedSample>,
-    activities: Activities,
-    stacks: StackSets,
 }
 
 /// A sample in memory that no file backs, where no code is known.
@@ -89,8 +80,7 @@ impl SampleAttribution {
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
         let tick = |at| progress(Progress::At(at));
-        let runtimes = RuntimeFiles::default();
-        Self::read_from(input, index, spaces, codes, &runtimes, tick).map_err(Error::reading(path))
+        Self::read_from(input, index, spaces, codes, tick).map_err(Error::reading(path))
     }
 
     /// Like [`Self::read`], for a recording that is positioned at its beginning.
@@ -99,24 +89,16 @@ impl SampleAttribution {
         index: &RecordingIndex,
         spaces: &AddressSpaces,
         codes: &Codes<'_>,
-        runtimes: &RuntimeFiles,
         tick: impl Fn(u64),
     ) -> Result<Self, perf_data::Error> {
         let mut attribution =
             Self { sampled: SampledCodes::new(codes.table.history.len()), ..Self::default() };
         let named_by_perf = |pid| codes.named_by_perf.contains(&pid);
         let mut cache = LookupCache::new(index, spaces, &codes.table, &named_by_perf);
-        let mut natives = NativeActivities::new(index, spaces, runtimes);
-        let mut threads = ThreadTasks::default();
         let mut interpreted = InterpretedFrames::new(index, spaces, &codes.table);
         let mut words = index.stack_copies.then(|| StackWords::new(index, spaces, &codes.table));
         let mut read = 0u64;
         while let Some(event) = recording.next_event()? {
-            if event.kind() == kind::COMM
-                && let Ok(Record::Comm(comm)) = event.record()
-            {
-                threads.name(&comm);
-            }
             if event.kind() != kind::SAMPLE {
                 continue;
             }
@@ -132,8 +114,7 @@ impl SampleAttribution {
             if let Some(words) = &mut words {
                 words.add(&process, time, &sample, event.endian());
             }
-            let Self { sampled, counts, late, unnamed, activities, stacks, .. } = &mut attribution;
-            let mut work = None;
+            let Self { sampled, counts, late, unnamed, .. } = &mut attribution;
             let jitted = counts.jitted();
             let mut on_stack = false;
             let is_in_user = event.misc() & misc::CPU_MODE_MASK == misc::USER;
@@ -144,34 +125,25 @@ impl SampleAttribution {
                 sampled.again(mark, time, is_top.into());
                 on_stack = true;
                 if is_top {
-                    stacks.add_own(frame.code);
                     counts.named += 1;
-                    work = Some(Work::Runtime(Activity::Interpreter));
                     ip = None;
                 }
             }
-            let is_alone = user_addresses(sample.callchain).next().is_none();
             if let Some(ip) = ip {
                 match &mut cache.at(&process, ip, time, sampled).occupant {
                     Occupant::Code { mark: code, as_of } => {
                         sampled.again(*code, as_of.unwrap_or(time), 1);
-                        sampled.code(*code).into_iter().for_each(|code| stacks.add_own(code));
-                        work = Some(Work::Jitted);
                         counts.named += 1;
                         counts.named_before += u64::from(process.named_by_perf);
                     }
                     Occupant::Nothing { unnamed: is_unnamed, late: came } => {
                         counts.unnamed += u64::from(*is_unnamed);
                         if *is_unnamed {
-                            work = Some(Work::Jitted);
                             if unnamed.len() < UNNAMED
                                 && let Some(space) = process.own_space()
                             {
                                 unnamed.push(UnnamedSample { space, address: ip, time });
                             }
-                        } else if is_alone && process.owner().is_some() {
-                            let native = || natives.at(process.space(), ip, time);
-                            work = work_of_frame(true, false, native);
                         }
                         // Each is recorded only once.
                         late.extend(came.take().and_then(|code| process.late(code)));
@@ -183,28 +155,10 @@ impl SampleAttribution {
                 // Below the top are return addresses, which may be just behind the code of the caller. The instruction at the top may be
                 // the first of its code: what is before it was not running.
                 let within = if is_top { address } else { address.wrapping_sub(1) };
-                let frame = match cache.at(&process, within, time, sampled).occupant {
-                    Occupant::Code { mark, as_of } => {
-                        sampled.again(mark, as_of.unwrap_or(time), 0);
-                        on_stack = true;
-                        Some(mark)
-                    }
-                    Occupant::Nothing { .. } => None,
-                };
-                frame
-                    .and_then(|mark| sampled.code(mark))
-                    .into_iter()
-                    .for_each(|code| stacks.add(code));
-                if work.is_none() && process.owner().is_some() {
-                    let native = || natives.at(process.space(), within, time);
-                    work = work_of_frame(is_top, frame.is_some(), native);
-                }
-            }
-            stacks.end_sample(!is_alone && !index.stack_copies);
-            if process.owner().is_some() {
-                match is_in_user {
-                    true => activities.add_in_user(work, threads.of(sample.id.tid)),
-                    false => activities.add_in_kernel(),
+                let occupant = cache.at(&process, within, time, sampled).occupant;
+                if let Occupant::Code { mark, as_of } = occupant {
+                    sampled.again(mark, as_of.unwrap_or(time), 0);
+                    on_stack = true;
                 }
             }
             counts.through += u64::from(on_stack && counts.jitted() == jitted);
@@ -224,9 +178,6 @@ impl SampleAttribution {
             if let Some(piece) = timeline.and_then(|timeline| timeline.at(address, time)) {
                 let id = self.sampled.id(space, piece.code, time);
                 self.sampled.again(id, time, 1);
-                // Its callers count already.
-                self.stacks.add_own(piece.code);
-                self.stacks.end_sample(false);
                 self.counts.inferred += 1;
                 self.counts.unnamed -= 1;
             }
@@ -243,14 +194,9 @@ impl SampleAttribution {
         self.late.iter().copied().collect()
     }
 
-    /// The codes on the stacks of samples.
-    pub(crate) fn stacks(&self) -> &StackSets {
-        &self.stacks
-    }
-
-    /// Samples by what was done, with those in interpreters among the codes as compiled code.
-    pub(crate) fn activities(&self) -> Activities {
-        self.activities
+    /// The codes that samples have, at the top of a call stack or below.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = CodeId> {
+        self.sampled.seen()
     }
 
     /// When `code` was seen running in `space`, if it was.

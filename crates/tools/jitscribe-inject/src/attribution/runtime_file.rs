@@ -2,8 +2,8 @@
 
 use code_timeline::AddressSpaceId;
 use perf_data::FileIdentity;
+use profile::activity::is_of_runtime;
 
-use super::activity;
 use crate::files::{is_image, looks_like_marker};
 use crate::limits::GENERATIONS;
 use crate::recording::Recording;
@@ -34,7 +34,7 @@ impl Recording {
             });
             let mut files = files.peekable();
             let program = files.peek().copied();
-            let known = files.find(|map| activity::is_of_runtime(index.name(map)));
+            let known = files.find(|map| is_of_runtime(index.name(map)));
             if let Some(map) = known.or(program) {
                 let build_id = match &map.file {
                     Some(FileIdentity::BuildId(id)) => Some(id.as_bytes()),

@@ -27,6 +27,8 @@ struct SampledCode {
     usage: Usage,
     /// Number of samples in it.
     hits: u64,
+    /// Whether a sample has it, at the top of its call stack or below. What is known of a trace is no sample.
+    is_seen: bool,
 }
 
 /// The index of a code in the table.
@@ -45,7 +47,13 @@ impl SampledCodes {
             return id;
         }
         let id = SampledId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(SampledCode { space, code, usage: Usage::once(time), hits: 0 });
+        self.list.push(SampledCode {
+            space,
+            code,
+            usage: Usage::once(time),
+            hits: 0,
+            is_seen: false,
+        });
         match self.first.get_mut(code.index()) {
             Some(first @ 0) => *first = id.0.saturating_add(1),
             _ => {
@@ -68,6 +76,7 @@ impl SampledCodes {
         if let Some(sampled) = self.list.get_mut(id.0 as usize) {
             sampled.usage.again(time);
             sampled.hits += hits;
+            sampled.is_seen = true;
         }
     }
 
@@ -76,15 +85,12 @@ impl SampledCodes {
         for (space, timeline) in table.history.timelines() {
             for piece in timeline.pieces() {
                 let id = self.id(space, piece.code, piece.since);
-                self.again(id, piece.since, 0);
-                self.again(id, piece.until - 1, 0);
+                if let Some(sampled) = self.list.get_mut(id.0 as usize) {
+                    sampled.usage.again(piece.since);
+                    sampled.usage.again(piece.until - 1);
+                }
             }
         }
-    }
-
-    /// The code with this index.
-    pub fn code(&self, id: SampledId) -> Option<CodeId> {
-        self.list.get(id.0 as usize).map(|sampled| sampled.code)
     }
 
     /// When `code` was seen running in `space`, if it was.
@@ -101,6 +107,11 @@ impl SampledCodes {
     /// The codes in which samples were taken, at the top of a call stack or below.
     pub fn all(&self) -> impl Iterator<Item = (AddressSpaceId, CodeId, Usage)> {
         self.list.iter().map(|sampled| (sampled.space, sampled.code, sampled.usage))
+    }
+
+    /// The codes that samples have, at the top of a call stack or below.
+    pub fn seen(&self) -> impl Iterator<Item = CodeId> {
+        self.list.iter().filter(|sampled| sampled.is_seen).map(|sampled| sampled.code)
     }
 
     /// The codes in which samples were taken, with their number. Code that several address spaces ran appears once for

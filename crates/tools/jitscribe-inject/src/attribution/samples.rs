@@ -8,7 +8,7 @@ use perf_data::{
     Callchain, ChainEntry, Comm, Context, Endian, Event, FileIdentity, Input, Record, Sample, Task,
     kind, misc, sample_type,
 };
-use stack_unwind::{End, Guess};
+use stack_unwind::End;
 
 use super::mapped_files::{CopiedEnd, Guesses, MappedFiles};
 use crate::files::{RecordedFiles, SourceFiles};
@@ -202,23 +202,12 @@ impl Recording {
             .map(|space| (space, processes.pid(space), processes.parent(space).is_some()))
     }
 
-    /// Passes all samples to `take`, in the order of the recording, with the events that name threads. Stacks that were copied are unwound: `guess` says how,
+    /// Passes all samples to `take`, in the order of the recording, with the events that name threads. Stacks that were copied are unwound: `guesses` say how,
     /// where there are no tables. Programs and libraries are opened by `files`.
     ///
     /// # Errors
     /// If the recording cannot be read any more.
     pub fn each_sample(
-        &mut self,
-        files: &dyn SourceFiles,
-        guess: Guess,
-        tick: &dyn Fn(u64),
-        take: &mut dyn FnMut(&mut SampledMemory<'_>, SampleEvent<'_>),
-    ) -> Result<()> {
-        self.read_samples(files, Guesses::One(guess), tick, take)
-    }
-
-    /// The same, with a choice of more ends.
-    pub(crate) fn read_samples(
         &mut self,
         files: &dyn SourceFiles,
         guesses: Guesses,

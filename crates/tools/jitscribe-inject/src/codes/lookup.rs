@@ -128,11 +128,6 @@ impl Process<'_> {
         self.lineage.map(|lineage| lineage.owner)
     }
 
-    /// Its address space.
-    pub fn space(&self) -> AddressSpaceId {
-        self.space
-    }
-
     /// The address space, unless it has a copy of what another one had.
     pub fn own_space(&self) -> Option<AddressSpaceId> {
         self.lineage.is_none_or(|lineage| lineage.as_of.is_none()).then_some(self.space)

@@ -5,19 +5,10 @@
 //! itself reads the size of the frame from the machine code, where it tells a debugger of its code.) Stubs, whose names begin with
 //! `JIT$$`, may be called, and have frames of their own then.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
 use code_image::VisibleCode;
-use code_timeline::AddressSpaceId;
 use jit_code::{Row, Unwind};
 use native_files::FileFrames;
 use unwind_info::Machine;
-
-use crate::files::RecordedFiles;
-use crate::recording::recording_index::RecordingIndex;
 
 /// The DWARF number of the return address, which is where the call has put it.
 const RETURN_ADDRESS: u16 = 16;
@@ -29,36 +20,9 @@ pub struct InterpreterFrame {
     saved: Vec<(u16, i32)>,
 }
 
-/// The frames of PHP's interpreter, by the address spaces that PHP runs in.
-pub fn frames(
-    index: &RecordingIndex,
-    files: &RecordedFiles<'_>,
-) -> HashMap<AddressSpaceId, InterpreterFrame> {
-    let mut found = HashMap::new();
-    if !index.stack_copies {
-        return found;
-    }
-    let mut read = HashMap::new();
-    let mut seen = HashSet::new();
-    for map in index.maps.iter().filter(|map| !map.anonymous) {
-        let path = Path::new(OsStr::from_bytes(index.name(map)));
-        let file = path.file_name().map_or(&[][..], OsStr::as_bytes);
-        let is_php = file.starts_with(b"php") || file.starts_with(b"libphp");
-        if !is_php || !seen.insert((map.space, map.name)) {
-            continue;
-        }
-        let frame = read
-            .entry(map.name)
-            .or_insert_with(|| InterpreterFrame::in_file(&files.frames(map.name)?));
-        if let Some(frame) = frame {
-            found.insert(map.space, frame.clone());
-        }
-    }
-    found
-}
-
 impl InterpreterFrame {
-    fn in_file(file: &FileFrames) -> Option<Self> {
+    /// That in a file, if it is PHP's.
+    pub fn in_file(file: &FileFrames) -> Option<Self> {
         let body = file.php_frame()?;
         let (register, offset) = body.cfa;
         let saved = body.saved.into_iter().filter(|(number, _)| *number != RETURN_ADDRESS);

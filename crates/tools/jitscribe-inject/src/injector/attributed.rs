@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use perf_data::Input;
 
 use super::settings::Run;
-use crate::attribution::activity::RuntimeFiles;
 use crate::attribution::captured::CapturedMemory;
 use crate::attribution::{SampleAttribution, inferred};
 use crate::codes::sources::{Codes, Sources};
@@ -23,8 +22,6 @@ pub struct Attributed<'s> {
     pub layout: CodeLayout,
     /// The samples of each code. They are needed until the report is made.
     pub attribution: SampleAttribution,
-    /// The files of language runtimes, which tell what a runtime was doing. They are needed until copied stacks are counted.
-    pub runtimes: RuntimeFiles,
 }
 
 impl<'s> Attributed<'s> {
@@ -36,28 +33,25 @@ impl<'s> Attributed<'s> {
         codes: Codes<'s>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
-        let Run { index, spaces, files, .. } = run;
+        let Run { index, spaces, .. } = run;
         let progress = run.settings.progress;
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
-        let timelines = &codes.table.history;
-        let has_code = |space| timelines.timeline(space).is_some();
-        let runtimes = RuntimeFiles::open(index, files, has_code);
         let at = |at| progress(Progress::At(at));
         let (layout, attribution) = join(
             || CodeLayout::compute(index, spaces, &codes.table),
-            || SampleAttribution::read_from(input, index, spaces, &codes, &runtimes, at),
+            || SampleAttribution::read_from(input, index, spaces, &codes, at),
         );
         let attribution = attribution.map_err(Error::reading(run.path))?;
         if codes.is_empty() {
             warnings.push(Warning::NothingApplied(nothing_applied(run.found)));
         }
-        Ok(Self { codes, layout, attribution, runtimes })
+        Ok(Self { codes, layout, attribution })
     }
 
     /// Names memory with samples that no source describes, and adds the bytes that were read from the processes.
     pub fn infer(self, run: Run<'_>, input: &Input, warnings: &mut Vec<Warning>) -> Result<Self> {
-        let Self { mut codes, mut layout, mut attribution, runtimes } = self;
+        let Self { mut codes, mut layout, mut attribution } = self;
         let Run { settings, index, spaces, .. } = run;
         let needed = inferred::needed_pages(&codes.table, &attribution);
         let memory = settings.paths.memory.iter().map(PathBuf::as_path);
@@ -79,7 +73,7 @@ impl<'s> Attributed<'s> {
             layout = CodeLayout::compute(index, spaces, &codes.table);
         }
         inferred::add_bytes(&mut codes.table, &attribution, &captured);
-        Ok(Self { codes, layout, attribution, runtimes })
+        Ok(Self { codes, layout, attribution })
     }
 }
 

@@ -7,7 +7,7 @@ use perf_data::Input;
 use super::planned::Planned;
 use super::settings::Run;
 use crate::Result;
-use crate::codes::php;
+use crate::codes::runtime_frames;
 use crate::codes::source_lines::SourceResolver;
 use crate::warning::Warning;
 use crate::write::destination::Destination;
@@ -61,11 +61,10 @@ impl<'s> Imaged<'s> {
                 replace: settings.replace,
                 lines: settings.lines,
                 sources: &sources,
-                hits,
                 list,
                 stack_copies: index.stack_copies,
-                interpreters: &php::frames(index, files),
-                interpreter: None,
+                frames: &runtime_frames::frames(index, files),
+                frame: None,
             },
             files,
         )?;

@@ -9,11 +9,9 @@
 //! | attribute the samples, infer names | [`Attributed`] | the second |
 //! | plan the images | [`Planned`] | |
 //! | write the images | [`Imaged`] | |
-//! | write the new recording | [`Written`] | the third |
-//! | count its stacks, report | [`Counted`], [`Report`] | once more, of the new one, if asked to |
+//! | write the new recording, report | [`Written`], [`Report`] | the third |
 
 mod attributed;
-mod counted;
 mod imaged;
 mod planned;
 mod settings;
@@ -35,7 +33,6 @@ use crate::summary::report::Report;
 use crate::warning::Warning;
 use crate::write::destination::Destination;
 use attributed::Attributed;
-use counted::Counted;
 use imaged::Imaged;
 use planned::Planned;
 use settings::{Run, Settings};
@@ -102,14 +99,6 @@ impl<'a> Injector<'a> {
         self
     }
 
-    /// Whether to read the new recording and count its call stacks: [`Report::stacks`]. Stacks that were copied are unwound, and their callers count for
-    /// [`Report::activities`] and [`TopFunction::inclusive`](crate::TopFunction::inclusive). The default is not to do so. A stream is never read again.
-    #[must_use]
-    pub fn count_stacks(mut self, count: bool) -> Self {
-        self.settings.count_stacks = count;
-        self
-    }
-
     /// Sets a callback for the progress.
     #[must_use]
     pub fn progress(mut self, progress: &'a dyn Fn(Progress)) -> Self {
@@ -139,9 +128,8 @@ impl<'a> Injector<'a> {
         let codes = Codes::read(&found, index, spaces, &files, &mut warnings);
         let attributed = Attributed::read(run, input, codes, &mut warnings)?;
         let attributed = attributed.infer(run, input, &mut warnings)?;
-        let planned = Planned::plan(run, attributed, &destination, &mut warnings);
+        let planned = Planned::plan(run, attributed, &mut warnings);
         let imaged = Imaged::write(run, input, planned, &destination, &mut warnings)?;
-        let written = Written::write(run, input, imaged, destination)?;
-        Counted::read(run, written)?.report(run, warnings)
+        Ok(Written::write(run, input, imaged, destination)?.report(run, warnings))
     }
 }

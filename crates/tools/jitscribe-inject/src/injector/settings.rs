@@ -21,7 +21,6 @@ pub struct Settings<'a> {
     pub infer: bool,
     pub lines: LineTable,
     pub sources: SourceOptions,
-    pub count_stacks: bool,
     pub progress: &'a dyn Fn(Progress),
 }
 
@@ -36,7 +35,6 @@ impl Settings<'_> {
             infer: true,
             lines: LineTable::Source,
             sources: SourceOptions::default(),
-            count_stacks: false,
             progress: &|_| {},
         }
     }

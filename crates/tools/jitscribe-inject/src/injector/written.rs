@@ -4,47 +4,35 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use perf_data::{BuildId, Input, Writer};
+use printable::Hexadecimal;
 
 use super::imaged::Imaged;
-use super::planned::{Planned, StackCounting};
+use super::planned::Planned;
 use super::settings::Run;
 use crate::attribution::SampleAttribution;
-use crate::attribution::activity::RuntimeFiles;
-use crate::attribution::hits::Hits;
 use crate::attribution::interpreted::InterpretedFrames;
 use crate::codes::sources::Codes;
 use crate::parallel::join;
 use crate::plan::Plan;
 use crate::progress::{Progress, Stage};
 use crate::recording::recording_index::RecordingIndex;
-use crate::summary::top::{Functions, Top};
+use crate::summary::report::{ImageReport, Report};
+use crate::warning::Warning;
 use crate::write::destination::Destination;
 use crate::write::images::{Image, Images, MappedFile};
 use crate::write::{code_list, rewrite};
 use crate::{Error, Result};
 
-/// The new recording, which is complete.
+/// The new recording, which is complete, with what the report is made of.
 pub struct Written<'s> {
     /// Its path; `None` for a stream.
-    pub output: Option<PathBuf>,
+    output: Option<PathBuf>,
     /// The images in the order of the plan.
-    pub images: Vec<Image>,
-    /// All code, with timelines if copied stacks are to be counted. Needed until the report is made.
-    pub codes: Codes<'s>,
-    /// Needed until the report is made.
-    pub attribution: SampleAttribution,
-    /// Needed until copied stacks are counted.
-    pub runtimes: RuntimeFiles,
-    /// The samples by the codes' numbers, for [`Self::top`]. The codes on stacks are in it, unless they are to be unwound.
-    pub hits: Hits,
-    /// Needed until the report is made, which names the images' processes.
-    pub plan: Plan,
-    /// The functions with the most samples; `None` if the stacks of the new recording must be unwound first.
-    pub functions: Option<Functions>,
-    /// The sampled codes that were seen in images, for [`Self::functions`] if there are none yet. Empty otherwise.
-    pub top: Top,
-    /// Needed until stacks are counted.
-    pub stacks: StackCounting,
+    images: Vec<Image>,
+    codes: Codes<'s>,
+    attribution: SampleAttribution,
+    /// It names the images' processes.
+    plan: Plan,
 }
 
 impl<'s> Written<'s> {
@@ -56,7 +44,7 @@ impl<'s> Written<'s> {
         destination: Destination<'_>,
     ) -> Result<Self> {
         let Imaged { planned, folder, mut images } = imaged;
-        let Planned { codes, attribution, runtimes, mut hits, list, plan, stacks } = planned;
+        let Planned { codes, attribution, hits, list, plan } = planned;
         let Run { settings, index, spaces, found, is_here, .. } = run;
         (settings.progress)(Progress::Begins(Stage::WritingRecording));
         input.restart();
@@ -77,13 +65,8 @@ impl<'s> Written<'s> {
         let frames = InterpretedFrames::new(index, spaces, &codes.table);
         let (files, replace) = (settings.files, settings.replace);
         let user_of = |pid| found.user_of(pid, index, files).filter(|_| is_here);
-        // The callers on copied stacks are known later, and with them the functions with the most samples.
-        let top = (!stacks.unwinds).then(|| std::mem::take(&mut images.top));
-        if top.is_some() {
-            hits.add_stacks(attribution.stacks());
-        }
         let names = std::mem::take(&mut images.names);
-        let (listed, (rewritten, functions)) = join(
+        let (listed, rewritten) = join(
             || {
                 code_list::write(
                     &list,
@@ -98,10 +81,7 @@ impl<'s> Written<'s> {
             || {
                 let events = &images.events;
                 let at = |at| (settings.progress)(Progress::At(at));
-                let rewritten =
-                    rewrite::rewrite(input, &mut writer, index, &plan, events, frames, at);
-                let finish = |top: Top| top.finish(&hits, attribution.stacks(), &codes.table);
-                (rewritten, top.map(finish).transpose())
+                rewrite::rewrite(input, &mut writer, index, &plan, events, frames, at)
             },
         );
         listed?;
@@ -110,20 +90,32 @@ impl<'s> Written<'s> {
         if let Some(file) = file {
             file.finish()?;
         }
-        let Images { written: images, top, .. } = images;
-        let functions = functions?;
-        Ok(Self {
+        Ok(Self { output, images: images.written, codes, attribution, plan })
+    }
+
+    /// The report of the injection.
+    pub fn report(self, run: Run<'_>, warnings: Vec<Warning>) -> Report {
+        let Self { output, images, codes, attribution, plan } = self;
+        let Run { path, index, .. } = run;
+        let spaces = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.space));
+        let pids = spaces.map(|space| index.processes.pid(space));
+        let images = images.into_iter().zip(pids).map(|(image, pid)| ImageReport {
+            path: image.path,
+            pid,
+            size: image.finished.file_size,
+            build_id: Hexadecimal(&image.finished.build_id).to_string(),
+        });
+        Report {
+            input: path.to_owned(),
             output,
-            images,
-            codes,
-            attribution,
-            runtimes,
-            hits,
-            plan,
-            functions,
-            top,
-            stacks,
-        })
+            events: index.events,
+            samples: attribution.counts,
+            has_stack_copies: index.stack_copies,
+            has_trace: index.has_trace,
+            sources: codes.reports,
+            images: images.collect(),
+            warnings,
+        }
     }
 }
 

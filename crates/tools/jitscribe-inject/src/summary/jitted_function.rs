@@ -121,11 +121,6 @@ impl JittedFunctions {
         }
     }
 
-    /// Whether the function of a code depends on what other functions there are.
-    pub(crate) fn is_ambiguous(symbol: &[u8]) -> bool {
-        osr_name(&JittedName::of(symbol)).is_some()
-    }
-
     /// The function of a code. V8 marks some codes by an `o` that may also be the beginning of the name.
     pub fn of_code(
         &self,

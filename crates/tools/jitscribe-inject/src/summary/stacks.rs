@@ -8,6 +8,7 @@ use stack_unwind::{End, Guess};
 
 use super::stack_counts::{StackCounts, StackEnds, Stacks};
 use crate::Result;
+use crate::attribution::mapped_files::Guesses;
 use crate::attribution::samples::{SampleEvent, SampledMemory, StackEnd, StackSample};
 use crate::files::SourceFiles;
 use crate::recording::Recording;
@@ -41,7 +42,7 @@ impl Recording {
         take: &mut dyn FnMut(CallStack<'_>),
     ) -> Result<Option<Stacks>> {
         let Some(recorded) = self.recorded_stacks() else { return Ok(None) };
-        self.each_sample(files, guess, &|_| {}, &mut |memory, event| {
+        self.each_sample(files, Guesses::One(guess), &|_| {}, &mut |memory, event| {
             if let SampleEvent::Sample(sample) = event
                 && let Some(end) = user_end(recorded, memory, &sample, sample.end)
             {
@@ -83,7 +84,7 @@ fn user_end(
     }
 }
 
-/// Counts the stacks of a recording as perf shows them, sample by sample.
+/// Counts the stacks of a recording as perf shows them, sample by sample: read with [`Guesses::Both`](crate::Guesses::Both).
 #[derive(Debug)]
 pub struct StackCounter {
     recorded: Option<Stacks>,
@@ -92,6 +93,7 @@ pub struct StackCounter {
 
 impl StackCounter {
     /// For the samples of this recording.
+    #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let recorded = recording.recorded_stacks();
         let counts = StackCounts {
@@ -118,26 +120,9 @@ impl StackCounter {
     }
 
     /// The counts; `None` if the recording has no stacks.
+    #[must_use]
     pub fn finish(self) -> Option<StackCounts> {
         self.recorded.map(|_| self.counts)
-    }
-}
-
-impl StackCounts {
-    /// Counts the stacks of a recording as perf shows them; `None` if it has none. Programs and libraries are opened by `files`.
-    ///
-    /// # Errors
-    /// If the recording cannot be read any more.
-    pub fn of(recording: &mut Recording, files: &dyn SourceFiles) -> Result<Option<Self>> {
-        let mut counter = StackCounter::new(recording);
-        if counter.recorded.is_some() {
-            recording.each_sample(files, Guess::AsPerf, &|_| {}, &mut |memory, event| {
-                if let SampleEvent::Sample(sample) = event {
-                    counter.add(memory, &sample);
-                }
-            })?;
-        }
-        Ok(counter.finish())
     }
 }
 

@@ -14,13 +14,11 @@ use rustc_hash::FxBuildHasher;
 use super::branches::{self, MOST_TARGETS, TargetNames};
 use super::listed_codes::{ListedCodes, ListedNames};
 use super::output::{Folder, Output};
-use crate::attribution::hits::Hits;
 use crate::codes::code_table::{CodeReader, CodeTable};
-use crate::codes::php::InterpreterFrame;
+use crate::codes::runtime_frames::RuntimeFrame;
 use crate::codes::source_lines::{CachedResolver, SourceResolver};
 use crate::parallel::ordered_map;
 use crate::plan::{ImageCode, PlannedImage};
-use crate::summary::top::{CodeDescription, Top};
 use crate::{Error, Result};
 
 /// How images are written.
@@ -34,16 +32,14 @@ pub struct ImageOptions<'a> {
     pub lines: LineTable,
     /// Where the sources are.
     pub sources: &'a SourceResolver<'a>,
-    /// The samples in each code: what is known of codes with samples is kept.
-    pub hits: &'a Hits,
     /// The codes whose names are kept.
     pub list: &'a ListedCodes,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
-    /// The frames in which compiled code runs that has no unwind info.
-    pub interpreters: &'a HashMap<AddressSpaceId, InterpreterFrame>,
-    /// The one of the image's address space.
-    pub interpreter: Option<&'a InterpreterFrame>,
+    /// The frames of compiled code that has no unwind info.
+    pub frames: &'a HashMap<AddressSpaceId, RuntimeFrame>,
+    /// That of the image's address space.
+    pub frame: Option<&'a RuntimeFrame>,
 }
 
 /// Number of codes that a thread processes at a time: a few of an image's parts, and at least as much of a dump as is
@@ -51,7 +47,7 @@ pub struct ImageOptions<'a> {
 const RUN: usize = 2048;
 
 /// Writes `image` to the file `name` in `folder`. `place` gets the end of its text and the size of its unwind tables, and returns
-/// the address for these. `top` gets the codes with samples, or on the stacks of samples, and `listed` the names of those in the list.
+/// the address for these. `listed` gets the names of the codes that are in the list.
 #[expect(
     clippy::too_many_arguments,
     reason = "what to write, from which tables, and two callbacks"
@@ -62,7 +58,7 @@ pub fn write(
     table: &CodeTable<'_>,
     target: Target,
     options: ImageOptions<'_>,
-    (top, listed): (&mut Top, &mut ListedNames),
+    listed: &mut ListedNames,
     (space, names): (AddressSpaceId, &TargetNames<'_>),
     place: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<Finished> {
@@ -99,11 +95,8 @@ pub fn write(
         let mut sorted: Vec<(u64, u64)> = made.targets.drain().collect();
         sorted.sort_unstable();
         targets.extend(sorted.into_iter().take(left));
-        for (code, description) in made.seen.drain(..) {
-            listed.add(options.list, code, description.name(), description.tier());
-            if options.hits.is_seen(code) {
-                top.add(code, description, options.hits);
-            }
+        for ListedName { code, name, tier } in made.listed.drain(..) {
+            listed.add(options.list, code, &name, tier.as_deref());
         }
         made.parts.iter_mut().try_for_each(|part| writer.append(part)).map_err(failed)
     })?;
@@ -126,10 +119,17 @@ pub fn write(
 struct ImageParts {
     /// The parts of the image. Unused ones are empty.
     parts: Vec<Part>,
-    /// The codes with samples, on the stacks of samples, or in the list.
-    seen: Vec<(CodeId, CodeDescription)>,
+    /// The codes in the list.
+    listed: Vec<ListedName>,
     /// The targets of branches out of the image: as a disassembler computes them, and in the process.
     targets: HashSet<(u64, u64), FxBuildHasher>,
+}
+
+/// The name of a code in the list, and its tier if the dump tells it.
+struct ListedName {
+    code: CodeId,
+    name: Vec<u8>,
+    tier: Option<Vec<u8>>,
 }
 
 /// Creates parts of an image.
@@ -154,7 +154,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             if at == made.parts.len() {
                 made.parts.push(self.empty.clone());
             }
-            self.add(shown, &mut made.parts[at], &mut made.seen, &mut made.targets)?;
+            self.add(shown, &mut made.parts[at], &mut made.listed, &mut made.targets)?;
         }
         Ok(())
     }
@@ -163,13 +163,13 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         &mut self,
         shown: &ImageCode,
         part: &mut Part,
-        seen: &mut Vec<(CodeId, CodeDescription)>,
+        listed: &mut Vec<ListedName>,
         targets: &mut HashSet<(u64, u64), FxBuildHasher>,
     ) -> Result<()> {
         let code = self.table.history.code(shown.code);
         let start = code.address + shown.moved_by;
         let visible = shown.visible.clone();
-        let mut add = |shown_code: &VisibleCode<'_>| match self.options.interpreter {
+        let mut add = |shown_code: &VisibleCode<'_>| match self.options.frame {
             Some(frame) => frame.describe(shown_code, |shown| part.add(shown)),
             None => part.add(shown_code),
         };
@@ -178,13 +178,16 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         if let (Some(load), Some(bytes)) = (&mut loaded, captured) {
             load.bytes = bytes;
         }
-        if self.options.hits.is_seen(shown.code) || self.options.list.has(shown.code) {
-            let description = match (&loaded, self.table.name_without_dump(shown.code)) {
-                (Some(load), _) => Some(CodeDescription::of_load(load)),
-                (None, Some(name)) => Some(CodeDescription::of_name(name, captured.is_some())),
-                (None, None) => None,
+        if self.options.list.has(shown.code) {
+            let known = match &loaded {
+                Some(load) => Some((load.name, load.tier())),
+                None => self.table.name_without_dump(shown.code).map(|name| (name, None)),
             };
-            seen.extend(description.map(|description| (shown.code, description)));
+            listed.extend(known.map(|(name, tier)| ListedName {
+                code: shown.code,
+                name: name.to_vec(),
+                tier: tier.map(<[u8]>::to_vec),
+            }));
         }
         match (loaded, self.table.name_without_dump(shown.code)) {
             (Some(load), _) => {

@@ -21,7 +21,6 @@ use crate::plan::{Mask, Place, Plan, PlannedImage};
 use crate::recording::address_space::AddressSpaces;
 use crate::recording::free::Free;
 use crate::recording::recording_index::RecordingIndex;
-use crate::summary::top::Top;
 use crate::{Error, Result};
 
 /// `PROT_READ | PROT_EXEC`.
@@ -65,8 +64,6 @@ pub struct Images {
     pub paths: BTreeMap<Vec<u8>, MappedFile>,
     /// Mapping events with their places, in order.
     pub events: Vec<(Place, Vec<u8>)>,
-    /// The functions with the most samples.
-    pub top: Top,
     /// The names of the listed codes in the images.
     pub names: ListedNames,
 }
@@ -117,13 +114,21 @@ impl Images {
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
                 let target = target_of(arena.space);
-                let interpreter = options.interpreters.get(&arena.space);
-                let options = ImageOptions { interpreter, ..options };
-                let names_of = (&mut images.top, &mut images.names);
+                let frame = options.frames.get(&arena.space);
+                let options = ImageOptions { frame, ..options };
                 let finished = {
                     let names = (arena.space, &names);
                     let file = (folder, name.as_ref());
-                    image::write(file, image, table, target, options, names_of, names, place)?
+                    image::write(
+                        file,
+                        image,
+                        table,
+                        target,
+                        options,
+                        &mut images.names,
+                        names,
+                        place,
+                    )?
                 };
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
                     taken = tables.address + tables.len;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use jitscribe_inject::{Guess, Recording, SampleEvent};
+use jitscribe_inject::{Guess, Guesses, Recording, SampleEvent};
 use profile_text::{Line, Style};
 
 use crate::{Result, recorded, text};
@@ -15,7 +15,7 @@ pub fn most_sampled(path: &Path, most: usize) -> Result<Vec<Line>> {
     let mut recording = Recording::open(path, &|_| {})?;
     let mut all = 0_u64;
     let mut counts: BTreeMap<u64, (u64, String)> = BTreeMap::new();
-    recording.each_sample(&files, Guess::AsPerf, &|_| {}, &mut |memory, event| {
+    recording.each_sample(&files, Guesses::One(Guess::AsPerf), &|_| {}, &mut |memory, event| {
         let SampleEvent::Sample(sample) = event else { return };
         all += 1;
         let (Some(&address), Some(space)) = (sample.user.first(), sample.space) else { return };

@@ -20,6 +20,7 @@ use super::printed::excerpt_around;
 use crate::files::Named;
 use crate::inject;
 use crate::line_table::LineTable;
+use crate::sample_summary::SampleSummary;
 use crate::source_lines::SourceLineArgs;
 use crate::text::{self, Out, shell_word};
 use crate::{Error, Result, note, record, recorded, report};
@@ -78,20 +79,18 @@ pub fn show(folder: &Path, force: bool) -> Result<()> {
         users: BTreeMap::new(),
         processes: BTreeMap::new(),
         logs: Vec::new(),
-        // The libraries in which the stacks begin are those of another machine.
-        count_stacks: false,
     })?;
     let sources = [folder.to_owned()];
-    present(&raw, &data, &sources)?;
+    let summary = present(&raw, &data, &sources)?;
     report::write(&data, &sources, &folder.join("report.html"), force)?;
-    record::summary::print_samples(&report);
+    record::summary::print_samples(&report, &summary);
     note::say(format_args!(
         "written: {}, {}",
         text::path(&data),
         text::path(&folder.join("report.html"))
     ));
     note::say(format_args!("next: jitscribe report --stdio -i {}", shell_word(&data)));
-    if let Some(top) = record::summary::to_annotate(&report) {
+    if let Some(top) = record::summary::to_annotate(&summary) {
         let name = shell_word(String::from_utf8_lossy(&top.symbol).as_ref());
         // The recording is another machine's, so that nothing is known of what its users may read.
         note::say(format_args!(
@@ -113,8 +112,8 @@ fn unpack(compressed: &[u8], path: &Path, force: bool) -> Result<()> {
     Ok(output.finish()?)
 }
 
-/// Prints what is in the recording before and after.
-fn present(raw: &Path, data: &Path, sources: &[PathBuf]) -> Result<()> {
+/// Prints what is in the recording before and after. Returns the summary of the latter.
+fn present(raw: &Path, data: &Path, sources: &[PathBuf]) -> Result<SampleSummary> {
     let mut out = Out::by_lines();
     section(&mut out, "before: what perf recorded")?;
     for line in addresses::most_sampled(raw, MOST_ADDRESSES)? {
@@ -152,7 +151,9 @@ fn present(raw: &Path, data: &Path, sources: &[PathBuf]) -> Result<()> {
         out.styled(&Line::of(Style::Faint, format!("        ... {more} lines more ...")))?;
     }
     out.line("")?;
-    out.finish()
+    out.finish()?;
+    // Stacks are not counted: the libraries in which they begin are those of another machine.
+    Ok(SampleSummary::of(&mut recorded))
 }
 
 fn section(out: &mut Out, title: &str) -> Result<()> {

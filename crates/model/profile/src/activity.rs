@@ -1,17 +1,7 @@
-//! What a sampled runtime was doing: collecting garbage, compiling, interpreting, or running the program.
+//! What a runtime's own functions and threads do: collect garbage, compile, interpret.
 //!
-//! The names of a runtime's own functions and threads tell. The tables here are heuristics: names of functions change between versions, and
-//! distributions strip symbols from some runtimes. Then the samples count as native code.
-
-use std::collections::HashMap;
-
-use code_timeline::AddressSpaceId;
-use rustc_hash::FxBuildHasher;
-
-use crate::files::{RecordedFiles, RecordedFunctions, base_name};
-use crate::interner::NameId;
-use crate::recording::address_space::AddressSpaces;
-use crate::recording::recording_index::RecordingIndex;
+//! Their names tell. The tables here are heuristics: names of functions change between versions, and distributions strip symbols from some
+//! runtimes. Then nothing is known of a function.
 
 /// What a runtime does for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,27 +15,6 @@ pub enum Activity {
 }
 
 use Activity::{Compiler, GarbageCollector, Interpreter};
-
-/// Samples by what was done, in processes with known code. Each sample counts once; in this order, the first that applies.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Activities {
-    /// All samples in processes with known code.
-    pub samples: u64,
-    /// In the kernel.
-    pub kernel: u64,
-    /// In the garbage collector, or in what it called.
-    pub garbage_collector: u64,
-    /// In the compiler, or in what it called.
-    pub compiler: u64,
-    /// In the interpreter itself.
-    pub interpreter: u64,
-    /// In compiled code.
-    pub jitted: u64,
-    /// In other native code.
-    pub native: u64,
-}
 
 /// The names of a runtime.
 struct Runtime {
@@ -266,28 +235,39 @@ const THREADS: [(&str, Activity); 24] = [
     ("MVM spesh", Compiler),
 ];
 
-/// Whether code with this name, at this tier, interprets: HotSpot's interpreter, and what V8's is made of.
-pub fn is_interpreter(name: &[u8], tier: Option<&[u8]>) -> bool {
-    tier == Some(b"interpreted")
+/// Whether code with this symbol, at this tier, interprets: HotSpot's interpreter, and what V8's is made of. The tier is empty if it is not known.
+#[must_use]
+pub fn is_interpreter(name: &[u8], tier: &[u8]) -> bool {
+    tier == b"interpreted"
         || name == b"Interpreter"
         || name.starts_with(b"BytecodeHandler:")
         || name.starts_with(b"Builtin:Interpreter")
 }
 
 /// Whether a file belongs to a runtime that is known by name.
+#[must_use]
 pub fn is_of_runtime(path: &[u8]) -> bool {
     Runtime::of_file(path).is_some()
 }
 
-/// What a thread with this name does, if it has one task.
-pub fn of_thread(name: &[u8]) -> Option<Activity> {
-    THREADS.iter().find(|(begin, _)| name.starts_with(begin.as_bytes())).map(|(_, is)| *is)
+impl Activity {
+    /// What a function does, by the path of its file and its symbol (mangled). `None` if that is not known, or it does something else.
+    #[must_use]
+    pub fn of_function(file: &[u8], symbol: &[u8]) -> Option<Self> {
+        Runtime::of_file(file)?.activity(symbol)
+    }
+
+    /// What a thread with this name does, if it has one task.
+    #[must_use]
+    pub fn of_thread(name: &[u8]) -> Option<Self> {
+        THREADS.iter().find(|(begin, _)| name.starts_with(begin.as_bytes())).map(|(_, is)| *is)
+    }
 }
 
 impl Runtime {
     /// The runtime that a file belongs to.
     fn of_file(path: &[u8]) -> Option<&'static Self> {
-        let name = base_name(path);
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         RUNTIMES.iter().find(|runtime| {
             runtime.files.iter().any(|begin| {
                 let rest = name.strip_prefix(begin.as_bytes());
@@ -315,84 +295,9 @@ impl Runtime {
     }
 }
 
-/// The files of runtimes in a recording, and their functions.
-#[derive(Debug, Default)]
-pub struct RuntimeFiles {
-    files: HashMap<NameId, (&'static Runtime, RecordedFunctions), FxBuildHasher>,
-}
-
-impl std::fmt::Debug for Runtime {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runtime").field("files", &self.files).finish_non_exhaustive()
-    }
-}
-
-impl RuntimeFiles {
-    /// Opens the files of runtimes in processes for which `has_code` is true, unless they were replaced since.
-    pub fn open(
-        index: &RecordingIndex,
-        files: &RecordedFiles<'_>,
-        has_code: impl Fn(AddressSpaceId) -> bool,
-    ) -> Self {
-        let mut all = Self::default();
-        for map in index.maps.iter().filter(|map| !map.anonymous) {
-            if all.files.contains_key(&map.name) || !has_code(map.space) {
-                continue;
-            }
-            let Some(runtime) = Runtime::of_file(index.name(map)) else { continue };
-            if let Some(symbols) = files.functions(map.name) {
-                all.files.insert(map.name, (runtime, symbols));
-            }
-        }
-        all
-    }
-
-    fn activity(&self, file: NameId, offset: u64) -> Option<Activity> {
-        let (runtime, symbols) = self.files.get(&file)?;
-        runtime.activity(&symbols.name(offset)?)
-    }
-}
-
-/// Finds out what native code does; remembers each address.
-pub struct NativeActivities<'a> {
-    index: &'a RecordingIndex,
-    spaces: &'a AddressSpaces,
-    files: &'a RuntimeFiles,
-    known: HashMap<(AddressSpaceId, u64), Option<Activity>, FxBuildHasher>,
-}
-
-impl<'a> NativeActivities<'a> {
-    pub fn new(
-        index: &'a RecordingIndex,
-        spaces: &'a AddressSpaces,
-        files: &'a RuntimeFiles,
-    ) -> Self {
-        Self { index, spaces, files, known: HashMap::default() }
-    }
-
-    /// What the code of a file at this address does.
-    pub fn at(&mut self, space: AddressSpaceId, address: u64, time: u64) -> Option<Activity> {
-        if self.files.files.is_empty() {
-            return None;
-        }
-        let Self { index, spaces, files, ref mut known } = *self;
-        *known.entry((space, address)).or_insert_with(|| {
-            let map = index.maps.get(spaces.mapping(index, space, address, time)?)?;
-            if map.anonymous {
-                return None;
-            }
-            files.activity(map.name, address.wrapping_sub(map.above_offset))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(file: &str, symbol: &str) -> Option<Activity> {
-        Runtime::of_file(file.as_bytes())?.activity(symbol.as_bytes())
-    }
 
     #[test]
     fn functions_of_runtimes() {
@@ -431,18 +336,19 @@ mod tests {
             ("/usr/share/dotnet/libclrjit.so", "anything", Some(Compiler)),
             ("/usr/lib/x86_64-linux-gnu/libc.so.6", "memmove", None),
         ] {
-            assert_eq!(of(file, symbol), activity, "{file} {symbol}");
+            let found = Activity::of_function(file.as_bytes(), symbol.as_bytes());
+            assert_eq!(found, activity, "{file} {symbol}");
         }
     }
 
     #[test]
     fn threads_and_codes() {
-        assert_eq!(of_thread(b"C2 CompilerThre"), Some(Compiler));
-        assert_eq!(of_thread(b"GC Thread#3"), Some(GarbageCollector));
-        assert_eq!(of_thread(b"node"), None);
+        assert_eq!(Activity::of_thread(b"C2 CompilerThre"), Some(Compiler));
+        assert_eq!(Activity::of_thread(b"GC Thread#3"), Some(GarbageCollector));
+        assert_eq!(Activity::of_thread(b"node"), None);
         assert!(THREADS.iter().all(|(name, _)| name.len() <= 15), "the kernel cuts longer names");
-        assert!(is_interpreter(b"Interpreter", None));
-        assert!(is_interpreter(b"f a.js:1:1", Some(b"interpreted")));
-        assert!(!is_interpreter(b"InterpreterOfMine", None));
+        assert!(is_interpreter(b"Interpreter", b""));
+        assert!(is_interpreter(b"f a.js:1:1", b"interpreted"));
+        assert!(!is_interpreter(b"InterpreterOfMine", b""));
     }
 }
