@@ -7,8 +7,9 @@ use std::ops::Range;
 use jitdump::ReadAt;
 use object::Endianness;
 use object::elf::{
-    ELFMAG, FileHeader32, FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHN_XINDEX,
-    SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB, SectionType,
+    ELFMAG, ET_NONE, ET_REL, FileHeader32, FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHF_COMPRESSED,
+    SHF_EXECINSTR, SHN_XINDEX, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_SYMTAB,
+    SectionType,
 };
 use object::endian::Endian as _;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -44,6 +45,7 @@ struct Headers {
     machine: u16,
     entry: u64,
     code: CodeSegments,
+    is_unplaced: bool,
     build_id: Option<Vec<u8>>,
     sections: Vec<Section>,
     /// The index of the section with the names of sections.
@@ -59,8 +61,10 @@ pub struct Section {
     pub kind: SectionType,
     /// `sh_flags`.
     pub flags: u64,
-    /// The address of its content when the program runs; 0 if it has none.
+    /// The address of its content when the program runs; 0 if it has none. Of code in a file that was not linked, its offset in the file.
     pub address: u64,
+    /// How far this is above the address that the file gives.
+    pub(crate) moved_by: u64,
     /// Where its content is in the file.
     pub offset: u64,
     /// The size of its content.
@@ -70,6 +74,11 @@ pub struct Section {
 }
 
 impl Section {
+    /// Whether it has code, and this is in the file.
+    fn has_code(&self) -> bool {
+        self.flags & SHF_EXECINSTR.0 != 0 && self.kind == SHT_PROGBITS
+    }
+
     /// Whether it has content that is compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
@@ -123,7 +132,13 @@ impl<File: ReadAt> Elf<File> {
         self.headers.build_id.as_deref()
     }
 
-    /// Its segments of code.
+    /// Whether it was not linked, so that its code has no address in it: an object file of a compiler, or a module that wasmtime compiled (`.cwasm`). Then
+    /// offsets in the file serve as addresses.
+    pub fn is_unplaced(&self) -> bool {
+        self.headers.is_unplaced
+    }
+
+    /// Its segments of code; its sections of code if it has no program headers for code.
     pub fn code(&self) -> &CodeSegments {
         &self.headers.code
     }
@@ -235,13 +250,27 @@ impl Headers {
         let code = programs.iter().filter(|program| {
             program.p_type(endian) == PT_LOAD && program.p_flags(endian).0 & PF_X.0 != 0
         });
-        let code = CodeSegments::new(code.map(|program| Segment {
+        let code = code.map(|program| Segment {
             offset: program.p_offset(endian).into(),
             size_in_file: program.p_filesz(endian).into(),
             size_in_memory: program.p_memsz(endian).into(),
             address: program.p_vaddr(endian).into(),
-        }));
-        let (sections, section_names) = Self::sections(file, header, endian)?;
+        });
+        let mut code: Vec<Segment> = code.collect();
+        let (mut sections, section_names) = Self::sections(file, header, endian)?;
+        let is_unplaced = code.is_empty() && matches!(header.e_type(endian), ET_NONE | ET_REL);
+        if code.is_empty() {
+            let of_code = sections.iter_mut().filter(|section| section.has_code());
+            code.extend(of_code.map(|section| {
+                if is_unplaced {
+                    section.moved_by = section.offset.wrapping_sub(section.address);
+                    section.address = section.offset;
+                }
+                let Section { offset, size, address, .. } = *section;
+                Segment { offset, size_in_file: size, size_in_memory: size, address }
+            }));
+        }
+        let code = CodeSegments::new(code.into_iter());
         let notes = programs.iter().filter(|program| program.p_type(endian) == PT_NOTE);
         let notes = notes
             .map(|program| (program.p_offset(endian).into(), program.p_filesz(endian).into()))
@@ -260,6 +289,7 @@ impl Headers {
             machine: header.e_machine(endian).0,
             entry: header.e_entry(endian).into(),
             code,
+            is_unplaced,
             build_id,
             sections,
             section_names,
@@ -295,6 +325,7 @@ impl Headers {
             kind: section.sh_type(endian),
             flags: section.sh_flags(endian).0,
             address: section.sh_addr(endian).into(),
+            moved_by: 0,
             offset: section.sh_offset(endian).into(),
             size: section.sh_size(endian).into(),
             link: section.sh_link(endian),

@@ -84,7 +84,8 @@ impl FileFrames {
         if !elf.is_64() {
             return None;
         }
-        let has_usual_order = elf.endian() == Endianness::Little;
+        // Addresses in the tables of a file that was not linked are yet to be relocated.
+        let has_usual_order = elf.endian() == Endianness::Little && !elf.is_unplaced();
         let mut found = Self {
             tables: has_usual_order.then(|| tables(elf)).flatten().map(Rc::new),
             bottoms: Vec::new(),

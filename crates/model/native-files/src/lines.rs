@@ -46,7 +46,8 @@ impl fmt::Debug for Lines {
 impl Lines {
     /// The debug info in a file, and in the one that it shares with others ([`crate::DebugFiles::shared`]). `None` if there is none, or it is damaged.
     pub fn read<File: ReadAt>(elf: &Elf<File>, shared: Option<&Elf<File>>) -> Option<Self> {
-        if !elf.has_lines() {
+        // Addresses in the debug info of a file that was not linked are yet to be relocated.
+        if !elf.has_lines() || elf.is_unplaced() {
             return None;
         }
         let mut dwarf = Dwarf::load(sections(elf)).ok()?;

@@ -5,7 +5,8 @@ use std::io;
 use jitdump::ReadAt;
 use object::Endianness;
 use object::elf::{
-    FileHeader32, FileHeader64, SHT_RELA, SymbolBind, SymbolSection, SymbolType, SymbolVisibility,
+    FileHeader32, FileHeader64, SHN_UNDEF, SHT_RELA, SymbolBind, SymbolSection, SymbolType,
+    SymbolVisibility,
 };
 use object::read::elf::{FileHeader, Rela, Sym};
 
@@ -63,13 +64,22 @@ impl<File: ReadAt> Elf<File> {
         let count = count::<Class::Sym>(table).min(*left);
         *left = left.saturating_sub(count);
         self.each_pod(table, count, |symbol: &Class::Sym| {
+            let section = symbol.st_shndx(endian);
+            let (section, moved_by) = match self.is_unplaced() {
+                false => (section, 0),
+                true => match self.sections().get(usize::from(section.0)) {
+                    Some(of_file) => (section, of_file.moved_by),
+                    // Where it is in the file is not known.
+                    None => (SHN_UNDEF, 0),
+                },
+            };
             each(Symbol {
                 name: symbol.st_name(endian),
                 kind: symbol.st_type(),
                 bind: symbol.st_bind(),
                 visibility: symbol.st_visibility(),
-                section: symbol.st_shndx(endian),
-                value: symbol.st_value(endian).into(),
+                section,
+                value: symbol.st_value(endian).into().wrapping_add(moved_by),
                 size: symbol.st_size(endian).into(),
             });
         })

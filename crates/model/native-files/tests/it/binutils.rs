@@ -381,3 +381,55 @@ mod live {
         assert_eq!(lines.frames(hidden.0), alone.frames(hidden.0));
     }
 }
+
+/// Object files of a compiler, and modules that wasmtime compiles (`.cwasm`), have no program headers, and no addresses. perf names code in them by its
+/// offset in the file, as `objdump` shows it.
+#[test]
+fn files_that_were_not_linked_are_named_by_offset() {
+    for e_type in [1, 0] {
+        let dir = TempDir::with_prefix("native-files-").expect("a folder");
+        let object = dir.path().join("other.o");
+        let other = OTHER.to_owned() + "int second(int n) { return twice(n) * 5; }\n";
+        for (name, text) in [("both.h", HEADER), ("other.c", &other)] {
+            fs::write(dir.path().join(name), text).expect("a source");
+        }
+        let mut compiler = Command::new("cc");
+        compiler.current_dir(dir.path()).args([
+            "-O1",
+            "-g",
+            "-ffunction-sections",
+            "-c",
+            "other.c",
+        ]);
+        run(&mut compiler);
+        // The section of each function, and where it is in the file.
+        let sections = shown(Command::new("objdump").arg("-hw").arg(&object));
+        let offset = |function: &str| {
+            let name = format!(".text.{function}");
+            let line = sections.lines().find(|line| line.split_whitespace().nth(1) == Some(&name));
+            let offset = line.and_then(|line| line.split_whitespace().nth(5)).expect("an offset");
+            u64::from_str_radix(offset, 16).expect("a number")
+        };
+        let mut bytes = fs::read(&object).expect("an object file");
+        bytes[16] = e_type;
+        fs::write(&object, bytes).expect("a file");
+        let file = native(&object, dir.path());
+        let functions = Functions::read(File::open(&object).expect("a file")).expect("functions");
+        for function in ["sum", "second"] {
+            let at = offset(function) + 1;
+            assert!(functions.has_name(at), "{function}");
+            assert_eq!(functions.name(at).as_deref(), Some(function.as_bytes()));
+            let address = file.elf().mapped_address(at).expect("code");
+            let symbol = file.symbol(address).expect("a symbol");
+            assert_eq!(
+                (symbol.name.as_slice(), symbol.range.start),
+                (function.as_bytes(), address - 1)
+            );
+            let code = file.elf().bytes(&symbol.range).expect("its bytes");
+            assert_eq!(code, fs::read(&object).expect("a file")[at as usize - 1..][..code.len()]);
+        }
+        assert!(!functions.has_name(0x20), "the header of the file");
+        // Its debug info has no addresses either.
+        assert!(file.elf().has_lines() && file.lines().is_none());
+    }
+}
