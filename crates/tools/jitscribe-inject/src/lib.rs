@@ -120,7 +120,7 @@ pub use summary::jitted_function;
 pub use summary::report::{ImageReport, Report, SourceReport};
 pub use summary::stack_counts::{StackCounts, StackEnds, Stacks};
 pub use summary::stacks::{CallStack, StackCounter};
-pub use warning::{NothingApplied, OtherRun, Warning};
+pub use warning::{FileHasCode, NothingApplied, OtherRun, Warning};
 pub use write::destination::Destination;
 pub use write::output;
 pub use write::output::Output;

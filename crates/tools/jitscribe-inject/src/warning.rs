@@ -116,6 +116,15 @@ pub enum Warning {
         path: PathBuf,
         /// Number of codes.
         codes: usize,
+        /// The first of these files.
+        file: PathBuf,
+        /// Why it has the code.
+        why: FileHasCode,
+    },
+    /// `perf inject --jit` has written the recording: it has code of jitdumps already, in files of its own.
+    AfterPerfInject {
+        /// The recording.
+        path: PathBuf,
     },
     /// A jitdump's clock differs from the recording's; its times were converted.
     ClockMoved {
@@ -221,6 +230,18 @@ pub enum OtherRun {
     Earlier,
 }
 
+/// Why code is left to the file that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileHasCode {
+    /// The file has a symbol there.
+    Symbol,
+    /// It is an image of an earlier injection, which names that code.
+    Image,
+    /// It may have a symbol, but cannot be read.
+    Unreadable,
+}
+
 /// Why there is no code to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -300,9 +321,26 @@ impl Display for Warning {
                 write!(f, "{}: skipped: belongs to a different run ({why})", shown(path))
             }
             Self::NoCode { path } => write!(f, "{}: contains no code", shown(path)),
-            Self::NamedByFiles { path, codes } => write!(
+            Self::NamedByFiles { path, codes, file, why } => {
+                write!(f, "{}: not used: its code ({codes} in all) is in ", shown(path))?;
+                let file = shown(file);
+                match why {
+                    FileHasCode::Symbol => {
+                        write!(f, "files that have symbols of their own there, such as {file}")
+                    }
+                    FileHasCode::Image => write!(
+                        f,
+                        "the recording already: an earlier run of jitscribe named it, by {file} and others"
+                    ),
+                    FileHasCode::Unreadable => write!(
+                        f,
+                        "files that may have symbols of their own there, but cannot be read, such as {file}"
+                    ),
+                }
+            }
+            Self::AfterPerfInject { path } => write!(
                 f,
-                "{}: not used: its code ({codes} in all) is in files that have symbols of their own there, or cannot be read",
+                "{}: this recording has been through perf inject --jit; use the original, or jitscribe report reads it as it is",
                 shown(path)
             ),
             Self::ClockMoved { path, offset } => write!(

@@ -4,7 +4,7 @@ use code_timeline::AddressSpaceId;
 use perf_data::FileIdentity;
 use profile::activity::is_of_runtime;
 
-use crate::files::{is_image, looks_like_marker};
+use crate::files::{looks_like_marker, pid_of_jitted};
 use crate::limits::GENERATIONS;
 use crate::recording::Recording;
 
@@ -30,7 +30,7 @@ impl Recording {
             let files = index.maps_of(space).filter(|map| {
                 let path = index.name(map);
                 let is_file = !map.anonymous && path.starts_with(b"/") && !is_loader(path);
-                is_file && !is_image(path) && !looks_like_marker(path)
+                is_file && pid_of_jitted(path).is_none() && !looks_like_marker(path)
             });
             let mut files = files.peekable();
             let program = files.peek().copied();

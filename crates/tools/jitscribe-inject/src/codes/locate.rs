@@ -14,7 +14,7 @@ use code_timeline::AddressSpaceId;
 
 use crate::Warning;
 use crate::files::{
-    Index, Inode, Kind, Named, SourceFiles, Untrusted, base_name, looks_like_dump,
+    Index, Inode, Kind, Named, SourceFiles, Untrusted, base_name, is_library, looks_like_dump,
     looks_like_marker, pid_in_name, pid_of_v8_log,
 };
 
@@ -454,10 +454,7 @@ fn common_end(one: &Path, other: &Path) -> usize {
 /// Whether a mapped file could be a jitdump under another name. Libraries are not opened.
 fn may_be_jitdump(name: &[u8]) -> bool {
     let base = base_name(name);
-    name.starts_with(b"/")
-        && !base.ends_with(b".so")
-        && !base.windows(4).any(|part| part == b".so.")
-        && !name.starts_with(b"/dev/")
+    name.starts_with(b"/") && !is_library(base) && !name.starts_with(b"/dev/")
 }
 
 /// The files in the folders that the user named, and beside the recording.

@@ -1,8 +1,11 @@
 //! Reads jitdumps and perf maps into the table of code.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::io;
 use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use code_image::{Endian, Target};
 use code_timeline::{AddressSpaceId, ranges};
@@ -12,7 +15,7 @@ use perf_data::Features;
 use super::code_table::{AddedCodes, CodeTable, OpenDump};
 use super::earlier_maps::RecordingBegin;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
-use super::named_by_file::NamedByFile;
+use super::named_by_file::{LeftToFiles, NamedByFile};
 use super::qemu::{Guest, GuestFiles, MapBlocks, translate_dump, translate_map};
 use super::v8_log::LoggedCodes;
 use crate::files::content::{self, Content};
@@ -138,6 +141,8 @@ pub struct Codes<'a> {
     pub(crate) targets: Targets,
     /// The processes whose code perf names without images, from a perf map where perf looks for it.
     pub(crate) named_by_perf: HashSet<u32>,
+    /// Number of codes that are left to the files that they are in.
+    pub(crate) left_to_files: usize,
 }
 
 /// The target machine of each address space with a dump.
@@ -169,6 +174,7 @@ impl<'a> Codes<'a> {
             reports: Vec::new(),
             targets: Targets::default(),
             named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
+            left_to_files: 0,
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let logged = all.table.logged();
@@ -187,7 +193,8 @@ impl<'a> Codes<'a> {
                     );
                     let add = || {
                         let time = index.last_sample;
-                        all.add_map(source, bytes, spaces, &mut named_by_file, time, warnings)
+                        let files = &mut named_by_file;
+                        all.add_map(source, bytes, (index, spaces), files, time, warnings)
                     };
                     (guest.unwrap_or_else(add), 0)
                 }
@@ -311,17 +318,17 @@ impl<'a> Codes<'a> {
         }
         self.table.reserve(source.space, content::size_on_disk(&metadata));
         let v8_logs = LoggedCodes::read(&source.v8_logs, files, warnings);
-        let before = named_by_file.count;
+        named_by_file.take_left();
         let dump = OpenDump { path: path(), file: dump, quirks, v8_logs };
         let (count, outcome) =
             self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
         damage.report(&source.path, warnings);
         report_end(&source.path, count, outcome, warnings);
-        match named_by_file.count - before {
-            _ if count > 0 => {}
-            0 => warnings.push(Warning::NoCode { path: path() }),
-            codes => warnings.push(Warning::NamedByFiles { path: path(), codes }),
+        let left = named_by_file.take_left();
+        if count == 0 && left.codes == 0 {
+            warnings.push(Warning::NoCode { path: path() });
         }
+        self.add_left(&left, count, &source.path, index, warnings);
         Ok((count, times.map_or(0, |times| times.offset)))
     }
 
@@ -380,7 +387,7 @@ impl<'a> Codes<'a> {
         &mut self,
         source: &Source,
         bytes: &'a [u8],
-        spaces: &AddressSpaces,
+        (index, spaces): (&RecordingIndex, &AddressSpaces),
         named_by_file: &mut NamedByFile<'_>,
         time: u64,
         warnings: &mut Vec<Warning>,
@@ -393,7 +400,8 @@ impl<'a> Codes<'a> {
                 None
             }
         });
-        let (files, before) = (spaces.files(source.space), named_by_file.count);
+        named_by_file.take_left();
+        let files = spaces.files(source.space);
         let count = self.table.add_map(entries, source.space, |range| {
             match ranges::overlapping(files, range).first() {
                 None => Some(0),
@@ -405,11 +413,29 @@ impl<'a> Codes<'a> {
             }
         });
         damage.report(&source.path, warnings);
-        let in_files = named_by_file.count - before;
-        if count == 0 && in_files > 0 {
-            warnings.push(Warning::NamedByFiles { path: source.path.clone(), codes: in_files });
-        }
+        self.add_left(&named_by_file.take_left(), count, &source.path, index, warnings);
         count
+    }
+
+    /// Counts the code of a source that was left to files. If no other code of the source was used, `warnings` says why.
+    fn add_left(
+        &mut self,
+        left: &LeftToFiles,
+        used: usize,
+        source: &Path,
+        index: &RecordingIndex,
+        warnings: &mut Vec<Warning>,
+    ) {
+        self.left_to_files += left.codes;
+        // That the recording has code of `perf inject --jit` is said once.
+        if let Some((file, why)) = left.first.filter(|_| used == 0) {
+            warnings.push(Warning::NamedByFiles {
+                path: source.to_owned(),
+                codes: left.codes - left.named_by_perf,
+                file: PathBuf::from(OsStr::from_bytes(index.names.get(file))),
+                why,
+            });
+        }
     }
 }
 

@@ -10,7 +10,10 @@ mod recorded;
 mod translated;
 
 pub use damage::{Damage, report_end};
-pub use image_name::{code_list, code_list_name, image_name, is_image, pid_of_image};
+pub use image_name::{
+    code_list, code_list_name, image_name, is_image, number_of_image, pid_of_image, pid_of_jitted,
+    pid_of_perf_image,
+};
 pub use index::Index;
 pub use name::{
     Kind, Named, base_name, looks_like_dump, looks_like_marker, pid_in_name, pid_of_log,
@@ -20,5 +23,5 @@ pub use open::{
     Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, check_readable_by_all,
     may_read_what_we_may, pid_in_header,
 };
-pub use recorded::{RecordedFiles, RecordedFunctions, is_build_id};
+pub use recorded::{RecordedFiles, RecordedFunctions, is_build_id, is_library};
 pub use translated::as_jitdump;

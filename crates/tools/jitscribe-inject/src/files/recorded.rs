@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,7 +13,7 @@ use native_files::{DebugFiles, Elf, FileFrames, Functions, Lines, installed_debu
 use perf_data::Input;
 use rustc_hash::FxBuildHasher;
 
-use super::{SourceFile, SourceFiles};
+use super::{SourceFile, SourceFiles, base_name};
 use crate::interner::{Interner, NameId};
 
 /// The functions of a recorded file.
@@ -104,15 +105,33 @@ impl<'a> RecordedFiles<'a> {
         Path::new(OsStr::from_bytes(self.names.get(name)))
     }
 
-    /// Whether the file that is mapped under this name can be read, and is no object file: a code cache, an image of a heap.
+    /// Whether there is a file under this name.
+    pub fn is_there(&self, name: NameId) -> bool {
+        self.files.is_file(self.path(name))
+    }
+
+    /// Whether the file that is mapped under this name has no symbols, as far as can be known: it is no object file (a code cache, an image of a heap), or it
+    /// is not there any more and neither its name nor a recorded build-id says that it was one (shared memory, a file that is removed once it is mapped).
     pub fn is_no_object(&self, name: NameId) -> bool {
         let mut read = self.no_objects.borrow_mut();
         *read.entry(name).or_insert_with(|| {
             let mut magic = [0; 4];
-            let file = self.open(self.path(name));
-            file.is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
-                && magic != *b"\x7fELF"
+            match self.open(self.path(name)) {
+                Some(file) => match file.read_exact_at(&mut magic, 0) {
+                    Ok(()) => magic != *b"\x7fELF",
+                    Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+                },
+                None => !self.is_known_object(name),
+            }
         })
+    }
+
+    /// Whether a file is an object file as far as its name and the recording tell: perf records build-ids of object files only.
+    fn is_known_object(&self, name: NameId) -> bool {
+        let path = self.names.get(name);
+        let base = base_name(path.strip_suffix(b" (deleted)").unwrap_or(path));
+        // The kernel's own code, such as `[vdso]`, has no path.
+        self.build_ids.contains_key(path) || is_library(base) || !path.starts_with(b"/")
     }
 
     fn open(&self, path: &Path) -> Option<SourceFile> {
@@ -126,6 +145,11 @@ impl<'a> RecordedFiles<'a> {
     }
 }
 
+/// Whether a file without its folder has a library's name.
+pub fn is_library(base: &[u8]) -> bool {
+    base.ends_with(b".so") || base.windows(4).any(|part| part == b".so.")
+}
+
 /// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
 pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
     of_file.is_some_and(|id| {
@@ -136,7 +160,6 @@ pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::super::{Inode, PlainFiles, Untrusted};

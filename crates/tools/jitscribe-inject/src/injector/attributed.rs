@@ -43,7 +43,8 @@ impl<'s> Attributed<'s> {
             || SampleAttribution::read_from(input, index, spaces, &codes, at),
         );
         let attribution = attribution.map_err(Error::reading(run.path))?;
-        if codes.is_empty() {
+        // Of code that is left to files, and of files of perf's, a warning of their own tells.
+        if codes.is_empty() && codes.left_to_files == 0 && !index.is_after_perf_inject() {
             warnings.push(Warning::NothingApplied(nothing_applied(run.found)));
         }
         Ok(Self { codes, layout, attribution })

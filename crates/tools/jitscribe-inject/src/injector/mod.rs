@@ -118,6 +118,9 @@ impl<'a> Injector<'a> {
     ) -> Result<Report> {
         let settings = &self.settings;
         let mut warnings: Vec<Warning> = recording.warning().into_iter().collect();
+        if recording.index.is_after_perf_inject() {
+            warnings.push(Warning::AfterPerfInject { path: recording.path.clone() });
+        }
         let is_here = recording.is_of_this_machine();
         let found = Sources::find(recording, &settings.paths, settings.files, &mut warnings);
         let Recording { path, input, index, spaces } = recording;

@@ -25,6 +25,8 @@ struct AddressSpace {
     mappings: Timeline,
     /// Where a file was ever mapped, ascending and disjoint.
     files: Vec<Range<u64>>,
+    /// Those of them that only show code of a JIT.
+    jitted: Vec<Range<u64>>,
     /// Where anything was ever mapped, ascending and disjoint.
     taken: Vec<Range<u64>>,
 }
@@ -49,6 +51,7 @@ impl AddressSpaces {
         struct Builder {
             mappings: TimelineBuilder,
             files: Vec<Range<u64>>,
+            jitted: Vec<Range<u64>>,
             taken: Vec<Range<u64>>,
         }
         let mut builders: BTreeMap<AddressSpaceId, Builder> = BTreeMap::new();
@@ -59,6 +62,9 @@ impl AddressSpaces {
             builder.taken.push(map.range.clone());
             if !map.anonymous {
                 builder.files.push(map.range.clone());
+            }
+            if map.jitted {
+                builder.jitted.push(map.range.clone());
             }
         }
         let union = |mut all: Vec<Range<u64>>| {
@@ -71,6 +77,7 @@ impl AddressSpaces {
                 let mapped = AddressSpace {
                     mappings: builder.mappings.finish(),
                     files: union(builder.files),
+                    jitted: union(builder.jitted),
                     taken: union(builder.taken),
                 };
                 (space, mapped)
@@ -152,14 +159,14 @@ impl AddressSpaces {
         None
     }
 
-    /// Whether `map` maps a file where it was not mapped just before.
+    /// Whether `map` maps a file where it was not mapped just before. What only shows code of a JIT is none: that code lives on.
     pub fn brings_new_file(&self, index: &RecordingIndex, map: &MapEvent) -> bool {
         let before = || {
             let mapped = self.spaces.get(&map.space)?;
             let piece = mapped.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
             Some(index.maps[piece.code.index()].name)
         };
-        !map.anonymous && before() != Some(map.name)
+        !map.anonymous && !map.jitted && before() != Some(map.name)
     }
 
     /// Whether all of `map` was mapped in the same way before, so that the event only repeats it: for example, because
@@ -211,6 +218,11 @@ impl AddressSpaces {
     /// The ranges in which a file was ever mapped in `space`, ascending and disjoint.
     pub fn files(&self, space: AddressSpaceId) -> &[Range<u64>] {
         self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
+    }
+
+    /// Those of [`Self::files`] that only show code of a JIT.
+    pub fn jitted(&self, space: AddressSpaceId) -> &[Range<u64>] {
+        self.spaces.get(&space).map_or(&[], |mapped| &mapped.jitted)
     }
 
     /// Where anything was ever mapped, in this address space or in one that it was forked from.

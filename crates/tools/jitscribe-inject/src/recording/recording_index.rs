@@ -7,7 +7,7 @@ use code_timeline::{AddressSpaceId, Processes};
 use perf_data::{Endian, Event, FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
 
 use super::clock::RecordingClock;
-use crate::files::{Inode, looks_like_marker};
+use crate::files::{Inode, looks_like_marker, pid_of_jitted, pid_of_perf_image};
 use crate::interner::{Interner, NameId};
 
 /// The position of an event among all events of a recording; the same in every reading.
@@ -30,6 +30,8 @@ pub struct MapEvent {
     pub above_offset: u64,
     /// Whether no file backs the memory: JITs put their code there.
     pub anonymous: bool,
+    /// Whether it shows code of a JIT: an image, or a file of `perf inject --jit`. The memory itself has no file.
+    pub jitted: bool,
     /// What the recording has to identify the file.
     pub file: Option<FileIdentity>,
 }
@@ -48,7 +50,8 @@ impl MapEvent {
         processes.add(1);
         let space = processes.at(1, 0).expect("an address space");
         let name = NameId::made(name);
-        Self { space, range, time, ordinal, name, above_offset: 0, anonymous, file: None }
+        let (above_offset, jitted, file) = (0, false, None);
+        Self { space, range, time, ordinal, name, above_offset, anonymous, jitted, file }
     }
 }
 
@@ -198,6 +201,11 @@ impl RecordingIndex {
     /// The mappings of one address space, in the order of time.
     pub fn maps_of(&self, space: AddressSpaceId) -> impl Iterator<Item = &MapEvent> {
         self.numbered_maps_of(space).map(|(_, map)| map)
+    }
+
+    /// Whether `perf inject --jit` has written the recording: files of its are mapped.
+    pub fn is_after_perf_inject(&self) -> bool {
+        self.names.iter().any(|name| pid_of_perf_image(name).is_some())
     }
 
     /// The name of a mapping.
@@ -364,6 +372,7 @@ impl Raw {
         kernel_symbols.sort_by_key(|symbol| symbol.range.start);
         kernel_symbols.dedup_by_key(|symbol| symbol.range.start);
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
+        let jitted: Vec<bool> = names.iter().map(|name| pid_of_jitted(name).is_some()).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
             .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset, file }| {
@@ -376,6 +385,7 @@ impl Raw {
                     name,
                     above_offset,
                     anonymous: anonymous[name.index()],
+                    jitted: jitted[name.index()],
                     file,
                 })
             })

@@ -15,7 +15,7 @@ use super::listed_codes::ListedNames;
 use super::remains::{AddedMapping, Content, with_remains};
 use super::spelling::Spellings;
 use crate::codes::code_table::CodeTable;
-use crate::files::{RecordedFiles, image_name};
+use crate::files::{RecordedFiles, image_name, number_of_image, pid_of_image};
 use crate::interner::NameId;
 use crate::plan::{Mask, Place, Plan, PlannedImage};
 use crate::recording::address_space::AddressSpaces;
@@ -87,7 +87,8 @@ impl Images {
         let names = TargetNames::new(index, spaces, files);
         let mut images = Self::default();
         let mut added = Vec::new();
-        let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
+        // Readers distinguish images by name, without the folder.
+        let mut arenas_of_pids = behind_earlier_images(index);
         // For the current address space; arenas of one address space are adjacent in the plan.
         let mut free: Option<(AddressSpaceId, Free)> = None;
         for arena in &plan.arenas {
@@ -216,6 +217,22 @@ impl Images {
         self.paths.insert(name, file);
         Ok(Some(event))
     }
+}
+
+/// No recording has so many images.
+const LARGEST_NUMBER: usize = 1 << 31;
+
+/// The first number for an image of each process of which the recording has images already.
+fn behind_earlier_images(index: &RecordingIndex) -> HashMap<u32, usize> {
+    let mut first: HashMap<u32, usize> = HashMap::new();
+    for name in index.names.iter() {
+        let number = number_of_image(name).filter(|number| *number < LARGEST_NUMBER);
+        if let Some((pid, number)) = pid_of_image(name).zip(number) {
+            let behind = first.entry(pid).or_default();
+            *behind = (number + 1).max(*behind);
+        }
+    }
+    first
 }
 
 /// Adds the mappings of the image with this number.

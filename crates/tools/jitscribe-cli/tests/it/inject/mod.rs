@@ -1,5 +1,6 @@
 //! `jitscribe inject` on recordings made event by event, read back by `perf script`.
 
+mod again;
 mod clocks;
 mod found;
 mod histories;

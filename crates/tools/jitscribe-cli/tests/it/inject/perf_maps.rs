@@ -3,6 +3,8 @@
 use crate::inject::recording::{Recording, feature_text};
 use crate::inject::scene::{ARENA, CODE, Expected, Injected, Jit, MS, PID, Scene, app, begun};
 
+/// `HEADER_BUILD_ID`.
+const HEADER_BUILD_ID: u32 = 2;
 /// `HEADER_ARCH`.
 const HEADER_ARCH: u32 = 6;
 
@@ -72,6 +74,67 @@ fn lines_over_a_file_that_is_no_object_file_name_its_code() {
     scene.expect(&mut recording, &[(PID, 21, 0x101, "code+0x1 jit-5000007-0.elf")]);
 }
 
+/// Shared memory, and files that are removed when they are mapped: JITs with two mappings of one memory use them, libffi too.
+#[test]
+fn lines_over_a_file_that_is_gone_name_its_code() {
+    for gone in [
+        "/dev/shm/jitscribe-none-such",
+        "/tmp/ffiNoneSuch (deleted)",
+        "/nowhere/image.core",
+        "/nowhere/jitted-5000007-1.so",
+    ] {
+        let injected = expect(
+            &[(ARENA, gone)],
+            "7f0000000100 40 code\n",
+            &[(PID, 21, 0x101, "code+0x1 jit-5000007-0.elf")],
+        );
+        assert_eq!(injected.counts(), (1, 0), "{gone}");
+    }
+}
+
+/// perf records build-ids of object files only. The file is elsewhere, and viewers may find its symbols.
+#[test]
+fn lines_over_an_object_file_that_is_gone_are_left_to_it() {
+    let scene = Scene::new();
+    let path = "/nowhere/program";
+    let mut recording = app(PID, path);
+    recording.sample(PID, CODE + 0x101, 21 * MS);
+    // `struct perf_record_header_build_id`: type, flags and size; process; the build-id; the path.
+    let size = 8 + 4 + 24 + 24;
+    let mut build_id =
+        [&67u32.to_le_bytes()[..], &[2, 0, size, 0], &u32::MAX.to_le_bytes()].concat();
+    build_id.extend([7; 20].iter().chain(&[0; 4]));
+    build_id.extend(path.bytes());
+    build_id.resize(size.into(), 0);
+    recording.feature(HEADER_BUILD_ID, &build_id);
+    scene.write(MAP, "7f0000000100 40 code\n");
+    let injected = scene.inject(&recording, &[]);
+    injected.says("cannot be read, such as /nowhere/program");
+    assert_eq!(injected.counts(), (0, 0));
+}
+
+/// What wasmtime's compiled modules are: object files that were not linked. perf names code in them, too.
+#[test]
+fn an_object_file_that_was_not_linked_names_its_code_itself() {
+    let scene = Scene::new();
+    scene.write("f.c", "int f(int n) { return n * 3; }\n").run("cc -O1 -c f.c -o f.cwasm");
+    let sections = scene.run("objdump -hw f.cwasm");
+    let text = sections.lines().find(|line| line.contains(" .text ")).expect("a section of code");
+    let offset = u64::from_str_radix(text.split_whitespace().nth(5).unwrap(), 16).unwrap();
+    let mut recording = app(PID, &scene.name("f.cwasm"));
+    recording.sample(PID, CODE + offset + 1, 21 * MS).sample(PID, CODE + 0x8000, 22 * MS);
+    scene.write("perf.data", recording.file());
+    let shown = |of: &str| scene.script(of).iter().map(|sample| sample.shown()).collect::<Vec<_>>();
+    assert_eq!(shown("perf.data"), ["21 f+0x1 f.cwasm", "22 [unknown] f.cwasm"]);
+    let report = scene.ask("report -i perf.data --stdio").ok().stdout;
+    assert!(report.lines().any(|line| line.trim_end().ends_with(" f")), "{report}");
+    // It is compiled code that the runtime kept, and may describe, too.
+    scene.write(MAP, format!("{:x} 4 by_the_map\n", CODE + offset));
+    assert_eq!(scene.inject(&recording, &[]).clean().counts(), (1, 0));
+    let by_the_map = "21 by_the_map+0x1 jit-5000007-0.elf";
+    assert_eq!(shown("out.data"), [by_the_map, "22 [unknown] f.cwasm"]);
+}
+
 /// What a library has symbols for is its own, and this is said.
 #[test]
 fn lines_over_a_file_with_symbols_say_why_they_are_not_used() {
@@ -85,6 +148,8 @@ fn lines_over_a_file_with_symbols_say_why_they_are_not_used() {
     scene.write(MAP, format!("{address:x} 4 code\n"));
     let injected = scene.inject(&recording, &[]);
     injected.says("(1 in all) is in files that have symbols of their own there");
+    injected.says(&scene.name("libf.so"));
+    assert!(!injected.said().contains("jitscribe check"), "{}", injected.said());
     assert_eq!(injected.counts(), (0, 0), "the sample is the library's");
 }
 

@@ -22,6 +22,7 @@ use crate::Result;
 use crate::attribution::captured::{CapturedMemory, NeededPages, PAGE};
 use crate::attribution::{SampleAttribution, UnnamedSample};
 use crate::codes::code_table::{CodeTable, InferredCode, Origin};
+use crate::codes::inferred_name::{AFTER, BEFORE, MEMORY, MEMORY_OF, STUB};
 use crate::recording::address_space::AddressSpaces;
 use crate::recording::recording_index::RecordingIndex;
 use stubs::{LONGEST, Memory, Stub, Target};
@@ -167,7 +168,7 @@ impl Inference<'_, '_> {
                     _ => begins.get(place).map_or(first, |&since| since.max(first)),
                 };
                 let until = begins.get(place + 1).map_or(u64::MAX, |&until| until.max(first));
-                let mut name = "→ ".as_bytes().to_vec();
+                let mut name = STUB.as_bytes().to_vec();
                 name.extend(self.table.name(target)?);
                 self.found.push(InferredCode { range: start..end, times: since..until, name });
             }
@@ -287,18 +288,18 @@ impl Inference<'_, '_> {
             let name = match (previous, next) {
                 (Some(previous), _) if is_near(previous.range.end, range.start) => {
                     range.start = gap.start.max(previous.range.end);
-                    named("[jit code after ", &self.table.name(previous.last)?)
+                    named(AFTER, &self.table.name(previous.last)?)
                 }
                 (_, Some(next)) if is_near(range.end, next.range.start) => {
                     range.end = gap.end.min(next.range.start);
-                    named("[jit code before ", &self.table.name(next.first)?)
+                    named(BEFORE, &self.table.name(next.first)?)
                 }
                 _ => match self.spaces.mapping(self.index, self.space, address, since) {
                     Some(map) => match self.index.maps.get(map).map(|map| self.index.name(map)) {
                         Some(name) if !name.is_empty() && name != b"//anon" => {
-                            named("[executable memory of ", name)
+                            named(MEMORY_OF, name)
                         }
-                        _ => b"[anonymous executable memory]".to_vec(),
+                        _ => MEMORY.as_bytes().to_vec(),
                     },
                     // An address that was jumped to by mistake.
                     None => continue,
