@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use jitscribe_inject::Warning;
-use jitscribe_inject::files::pid_of_image;
+use jitscribe_inject::files::pid_of_jitted;
 use jitscribe_inject::jitted_function::{JittedFunctions, JittedName};
 use profile::{Builder, Code, CodeId, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -121,7 +121,7 @@ impl Codes {
         }
         let size = symbol.range.end.saturating_sub(symbol.range.start);
         let mut code = if symbol.is_in_image {
-            let owner = pid_of_image(&file.path).and_then(|pid| threads.with_pid(pid));
+            let owner = pid_of_jitted(&file.path).and_then(|pid| threads.with_pid(pid));
             let process = owner.unwrap_or(symbol.process);
             let runtime = threads.runtime(process);
             let mut code = self.jitted(builder, &symbol.name, size, runtime);

@@ -42,7 +42,9 @@ pub fn injected(
     let report = injector.inject(&mut recording, Destination::File(output))?;
     // The recording's own are reported already.
     let own = usize::from(recording.warning().is_some());
-    warnings.extend(report.warnings.into_iter().skip(own));
+    // What `perf inject --jit` did is read as it is.
+    let of_interest = |warning: &Warning| !matches!(warning, Warning::AfterPerfInject { .. });
+    warnings.extend(report.warnings.into_iter().skip(own).filter(of_interest));
     if report.images.is_empty() {
         return Ok((recording, None));
     }

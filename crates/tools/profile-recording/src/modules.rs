@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use jitscribe_inject::Recording;
-use jitscribe_inject::files::{SourceFile, SourceFiles, base_name, is_build_id, is_image};
+use jitscribe_inject::files::{SourceFile, SourceFiles, base_name, is_build_id, pid_of_jitted};
 use jitscribe_inject::without_spelling;
 use native_files::{DebugFiles, Elf, FoundSymbol, Lines, NativeFile};
 use profile::{ModuleKind, ProcessId};
@@ -134,7 +134,10 @@ impl Module {
         files: &dyn SourceFiles,
         is_this_machine: bool,
     ) -> Self {
-        let kind = if is_image(&path) { ModuleKind::Image } else { ModuleKind::File };
+        let kind = match pid_of_jitted(&path) {
+            Some(_) => ModuleKind::Image,
+            None => ModuleKind::File,
+        };
         let mut module = Self { path, kind, file: None, owner: None, problem: None };
         let file = match &*module.path {
             vdso::NAME if is_this_machine => vdso::read(),

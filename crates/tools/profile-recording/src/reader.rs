@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use code_timeline::AddressSpaceId;
-use jitscribe_inject::files::pid_of_image;
+use jitscribe_inject::files::pid_of_jitted;
 use jitscribe_inject::{
     Guesses, Progress, Recording, Result, SampleEvent, SampledMemory, StackCounter, StackSample,
     Stage,
@@ -201,7 +201,7 @@ impl<'f> Reader<'f> {
                     let module = self.modules.entry(at.name_number);
                     let module = *module.or_insert_with(|| namer.module(path, at.build_id));
                     let place = InFile { module, offset: at.offset, address, process };
-                    if let Some(pid) = pid_of_image(path) {
+                    if let Some(pid) = pid_of_jitted(path) {
                         self.threads.add_runtimes(&mut namer.builder, process, pid, &namer.modules);
                     }
                     self.namer.in_file(place, &self.threads)

@@ -12,6 +12,7 @@ mod model;
 mod mutated;
 mod output;
 mod owners;
+mod perf_inject;
 mod perf_maps;
 mod processes;
 mod programs;
