@@ -44,6 +44,19 @@ fn its_files_are_jitted_code() {
     assert_eq!(folded("q.jit.data"), of_original);
 }
 
+/// perf writes them beside the jitdump, where they may be removed.
+#[test]
+fn code_of_files_that_are_gone_is_in_the_jitdump() {
+    let (scene, _) = begun();
+    for file in ["jitted-5000007-0.so", "jitted-5000007-1.so", "jitted-5000007-2.so"] {
+        std::fs::remove_file(scene.path(file)).unwrap();
+    }
+    let report = scene.ask("report -i q.jit.data --stdio").ok().stdout;
+    for name in ["turbofan +1  render", "sparkplug    sum"] {
+        assert!(report.contains(name), "{report}");
+    }
+}
+
 #[test]
 fn inject_says_so() {
     let (scene, _) = begun();

@@ -77,12 +77,9 @@ fn lines_over_a_file_that_is_no_object_file_name_its_code() {
 /// Shared memory, and files that are removed when they are mapped: JITs with two mappings of one memory use them, libffi too.
 #[test]
 fn lines_over_a_file_that_is_gone_name_its_code() {
-    for gone in [
-        "/dev/shm/jitscribe-none-such",
-        "/tmp/ffiNoneSuch (deleted)",
-        "/nowhere/image.core",
-        "/nowhere/jitted-5000007-1.so",
-    ] {
+    for gone in
+        ["/dev/shm/jitscribe-none-such", "/tmp/ffiNoneSuch (deleted)", "/nowhere/image.core"]
+    {
         let injected = expect(
             &[(ARENA, gone)],
             "7f0000000100 40 code\n",
