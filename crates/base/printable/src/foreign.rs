@@ -9,6 +9,8 @@ use crate::cut::boundary;
 
 /// The longest name in a message, in bytes.
 const LONGEST_NAME: usize = 400;
+/// The longest name in a table, in bytes: regular expressions and URLs that name code may be much longer.
+const LONGEST_SHORT: usize = 120;
 /// The longest path or other text in a message, in bytes. The kernel accepts no longer path.
 const LONGEST_TEXT: usize = 4096;
 
@@ -30,6 +32,12 @@ pub fn path<P: AsRef<OsStr> + ?Sized>(path: &P) -> Foreign<'_> {
 #[must_use]
 pub fn name<N: AsRef<[u8]> + ?Sized>(name: &N) -> Foreign<'_> {
     Foreign { text: name.as_ref(), longest: LONGEST_NAME }
+}
+
+/// A name of a function or a file, for a table.
+#[must_use]
+pub fn short<N: AsRef<[u8]> + ?Sized>(name: &N) -> Foreign<'_> {
+    Foreign { text: name.as_ref(), longest: LONGEST_SHORT }
 }
 
 /// The text of an error or of another program, for a message.

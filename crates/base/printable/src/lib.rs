@@ -31,7 +31,7 @@ use core::str::Utf8Chunks;
 
 pub use cut::beginning;
 #[cfg(all(feature = "std", unix))]
-pub use foreign::{Foreign, name, path, said, whole};
+pub use foreign::{Foreign, name, path, said, short, whole};
 pub use hexadecimal::Hexadecimal;
 #[cfg(all(feature = "std", unix))]
 pub use shell::{shell_path, shell_word};

@@ -117,7 +117,7 @@ pub use recording::recording_index::KernelSymbol;
 pub use stack_unwind::{End, Guess};
 pub use summary::demangle::demangled_symbol;
 pub use summary::jitted_function;
-pub use summary::report::{ImageReport, Report, SourceReport};
+pub use summary::report::{ImageReport, Report, SourceReport, UnnamedMemory, UnnamedProcess};
 pub use summary::stack_counts::{StackCounts, StackEnds, Stacks};
 pub use summary::stacks::{CallStack, StackCounter};
 pub use warning::{FileHasCode, NothingApplied, OtherRun, Warning};

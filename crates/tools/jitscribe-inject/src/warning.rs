@@ -33,8 +33,13 @@ pub enum Warning {
         /// Number of valid events before that.
         events: u64,
     },
-    /// A file that was named as a jitdump is not a jitdump.
+    /// A file that was named as a jitdump, or that a process mapped under the name of one, is not a jitdump.
     NoJitdump {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A jitdump or perf map has no content: its writer ended before it wrote any, or could not write.
+    Empty {
         /// The file.
         path: PathBuf,
     },
@@ -270,6 +275,9 @@ impl Display for Warning {
             Self::NoJitdump { path } => {
                 write!(f, "{}: not a readable jitdump; skipped", shown(path))
             }
+            Self::Empty { path } => {
+                write!(f, "{}: empty (0 bytes): its writer wrote nothing into it", shown(path))
+            }
             Self::NoSuchProcess { path, pid } => write!(
                 f,
                 "{}: the recording has no process {pid}; specify the process with \
@@ -398,15 +406,14 @@ impl Display for Warning {
             ),
             Self::NothingApplied(why) => f.write_str(match why {
                 NothingApplied::NoCode => {
-                    "none of the files contains code that is used; to see why, run: jitscribe check FILE"
+                    "nothing was applied: the files that were found have no code to use"
                 }
                 NothingApplied::DumpsMissing => {
-                    "nothing was applied: none of the recorded dumps exists"
+                    "nothing was applied: none of the recorded dumps can be used"
                 }
                 NothingApplied::NoFiles => {
-                    "nothing was applied: the recording shows no jitdump and no perf map was found. Does the runtime \
-                     write one (node --perf-prof, php -d opcache.jit_debug=32, erl +JPperf true)? `jitscribe record \
-                     -- CMD` sets what is needed; for a file elsewhere, use --jitdump FILE or --perf-map FILE"
+                    "nothing was applied: the recording shows no jitdump and no perf map was found; for a file elsewhere, use \
+                     --jitdump FILE or --perf-map FILE"
                 }
             }),
             Self::TooManyEpochs => f.write_str(

@@ -393,6 +393,19 @@ impl<'a> CodeTable<'a> {
         self.builder.len() - before
     }
 
+    /// Number of codes that were added so far.
+    pub fn added(&self) -> usize {
+        self.builder.len()
+    }
+
+    /// The lowest address and the highest end of the codes with these numbers; 0 if there are none. The history must be complete.
+    pub fn addresses(&self, numbers: Range<usize>) -> (u64, u64) {
+        let numbers = numbers.filter_map(|number| u32::try_from(number).ok());
+        let ranges = numbers.map(|number| self.history.code(CodeId(number)).range());
+        let all = ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end));
+        all.map_or((0, 0), |all| (all.start, all.end))
+    }
+
     /// Evaluates the events of all address spaces. Call it once, after all sources were added.
     pub fn finish(&mut self, index: &RecordingIndex, spaces: &AddressSpaces) {
         let mut builder = std::mem::take(&mut self.builder);

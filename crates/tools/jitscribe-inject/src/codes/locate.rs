@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -146,7 +147,9 @@ impl Search<'_> {
         let paths = self.paths;
         for Named { pid, path } in &paths.jitdumps {
             let Some(header) = self.files.jitdump_pid(path) else {
-                self.warn(Warning::NoJitdump { path: path.clone() });
+                let path = path.clone();
+                let warning = self.why_unusable(&path).unwrap_or(Warning::NoJitdump { path });
+                self.warn(warning);
                 continue;
             };
             let marker = self.marker_named_like(path, *pid);
@@ -218,8 +221,13 @@ impl Search<'_> {
                 // This was reported already.
                 None if self.untrusted.contains(recorded) => {}
                 None => {
-                    let (path, comm) = (recorded.to_owned(), index.comm(pid));
-                    self.warn(Warning::JitdumpMissing { path, pid, comm });
+                    let there = self.paths_in_process(pid, recorded, recorded);
+                    let unusable = there.iter().find_map(|path| self.why_unusable(path));
+                    let missing = || {
+                        let (path, comm) = (recorded.to_owned(), index.comm(pid));
+                        Warning::JitdumpMissing { path, pid, comm }
+                    };
+                    self.warn(unusable.unwrap_or_else(missing));
                 }
             }
         }
@@ -258,6 +266,19 @@ impl Search<'_> {
             .collect::<Vec<_>>()
             .into_iter()
             .find_map(|path| self.check_trust(path, Kind::Jitdump, pid, mapped))
+    }
+
+    /// Why a file cannot be used as a jitdump. `None` if it is not there.
+    fn why_unusable(&self, path: &Path) -> Option<Warning> {
+        let path = path.to_owned();
+        match self.files.open(&path, None) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some(Warning::Unreadable { path, cause: error.to_string() }),
+            Ok(file) if file.metadata().is_ok_and(|file| file.len() == 0) => {
+                Some(Warning::Empty { path })
+            }
+            Ok(_) => Some(Warning::NoJitdump { path }),
+        }
     }
 
     /// A file that was found for `pid`, unless it is untrusted.
@@ -376,11 +397,15 @@ impl Search<'_> {
         }
     }
 
-    /// The only process that has a name; `None` if there are several.
+    /// The only process that has a name, or the only one with executable memory that no file backs; `None` if there are several.
     fn only_process(&self) -> Option<u32> {
-        let mut pids = self.index.processes.pids().filter(|&pid| pid != 0);
-        let only = pids.next()?;
-        pids.next().is_none().then_some(only)
+        let processes = &self.index.processes;
+        let only = |mut pids: BTreeSet<u32>| pids.pop_first().filter(|_| pids.is_empty());
+        let anonymous = || {
+            let maps = self.index.maps.iter().filter(|map| map.anonymous);
+            maps.map(|map| processes.pid(map.space)).collect()
+        };
+        only(processes.pids().filter(|&pid| pid != 0).collect()).or_else(|| only(anonymous()))
     }
 
     fn add(

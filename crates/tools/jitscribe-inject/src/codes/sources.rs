@@ -18,7 +18,7 @@ use super::locate::{LocatedSources, SearchPaths, Source, locate};
 use super::named_by_file::{LeftToFiles, NamedByFile};
 use super::qemu::{Guest, GuestFiles, MapBlocks, translate_dump, translate_map};
 use super::v8_log::LoggedCodes;
-use crate::files::content::{self, Content};
+use crate::files::content;
 use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, as_jitdump, report_end};
 use crate::limits::LARGEST_MAPS;
 use crate::recording::Recording;
@@ -110,13 +110,17 @@ fn read_maps(
         let most = left.min(content::LARGEST_MAP);
         let content =
             files.open(&source.path, source.owner).and_then(|file| content::text(&file, most));
-        let content = content.unwrap_or_else(|error| {
-            let (path, cause) = (path.clone(), error.to_string());
-            warnings.push(Warning::Unreadable { path, cause });
-            Content::default()
-        });
-        if let Some(left_out) = content.left_out {
-            warnings.push(Warning::PartlyRead { path, left_out });
+        let content = match content {
+            Ok(content) => content,
+            Err(error) => {
+                warnings.push(Warning::Unreadable { path, cause: error.to_string() });
+                return Vec::new();
+            }
+        };
+        match content.left_out {
+            Some(left_out) => warnings.push(Warning::PartlyRead { path, left_out }),
+            None if content.bytes.is_empty() => warnings.push(Warning::Empty { path }),
+            None => {}
         }
         left -= left.min(content.bytes.len() as u64);
         content.bytes
@@ -176,8 +180,9 @@ impl<'a> Codes<'a> {
             named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
             left_to_files: 0,
         };
+        let mut numbers = Vec::new();
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
-            let logged = all.table.logged();
+            let (logged, known) = (all.table.logged(), all.table.added());
             let (codes, clock_offset_ns) = match source.kind {
                 Kind::Jitdump => {
                     all.add_dump(source, index, files, &mut named_by_file, &mut guests, warnings)
@@ -199,16 +204,22 @@ impl<'a> Codes<'a> {
                     (guest.unwrap_or_else(add), 0)
                 }
             };
+            numbers.push(known..all.table.added());
             all.reports.push(SourceReport {
                 path: source.path.clone(),
                 kind: source.kind,
                 pid: index.processes.pid(source.space),
                 codes,
+                start: 0,
+                end: 0,
                 clock_offset_ns,
                 codes_in_v8_log: all.table.logged() - logged,
             });
         }
         all.table.finish(index, spaces);
+        for (report, numbers) in all.reports.iter_mut().zip(numbers) {
+            (report.start, report.end) = all.table.addresses(numbers);
+        }
         all.targets.inherit(index);
         all
     }

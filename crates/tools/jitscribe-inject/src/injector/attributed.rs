@@ -43,9 +43,13 @@ impl<'s> Attributed<'s> {
             || SampleAttribution::read_from(input, index, spaces, &codes, at),
         );
         let attribution = attribution.map_err(Error::reading(run.path))?;
+        let why = nothing_applied(run.found);
+        // A program without a JIT compiler has no files, and needs none.
+        let lacks_files = why != NothingApplied::NoFiles || attribution.counts.unnamed > 0;
         // Of code that is left to files, and of files of perf's, a warning of their own tells.
-        if codes.is_empty() && codes.left_to_files == 0 && !index.is_after_perf_inject() {
-            warnings.push(Warning::NothingApplied(nothing_applied(run.found)));
+        let is_reported = codes.left_to_files > 0 || index.is_after_perf_inject();
+        if codes.is_empty() && lacks_files && !is_reported {
+            warnings.push(Warning::NothingApplied(why));
         }
         Ok(Self { codes, layout, attribution })
     }

@@ -30,6 +30,7 @@ use crate::files::{RecordedFiles, SourceFiles};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::summary::report::Report;
+use crate::summary::unnamed;
 use crate::warning::Warning;
 use crate::write::destination::Destination;
 use attributed::Attributed;
@@ -130,9 +131,12 @@ impl<'a> Injector<'a> {
 
         let codes = Codes::read(&found, index, spaces, &files, &mut warnings);
         let attributed = Attributed::read(run, input, codes, &mut warnings)?;
+        // Afterwards, they have inferred names.
+        let unnamed = unnamed::processes(&attributed.attribution.unnamed, index, spaces);
         let attributed = attributed.infer(run, input, &mut warnings)?;
         let planned = Planned::plan(run, attributed, &mut warnings);
         let imaged = Imaged::write(run, input, planned, &destination, &mut warnings)?;
-        Ok(Written::write(run, input, imaged, destination)?.report(run, warnings))
+        let report = Written::write(run, input, imaged, destination)?.report(run, warnings);
+        Ok(Report { unnamed, ..report })
     }
 }

@@ -114,6 +114,7 @@ impl<'s> Written<'s> {
             has_trace: index.has_trace,
             sources: codes.reports,
             images: images.collect(),
+            unnamed: Vec::new(),
             warnings,
         }
     }

@@ -32,8 +32,49 @@ pub struct Report {
     pub sources: Vec<SourceReport>,
     /// The images that were written.
     pub images: Vec<ImageReport>,
+    /// Processes with samples in memory that no source describes, most samples first, up to 16. These samples count as inferred or unnamed.
+    pub unnamed: Vec<UnnamedProcess>,
     /// What was left out or corrected.
     pub warnings: Vec<Warning>,
+}
+
+/// A process with samples in memory that no source describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct UnnamedProcess {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Number of such samples.
+    pub samples: u64,
+    /// Number of mappings with such samples.
+    pub mappings: usize,
+    /// The four mappings with the most of them.
+    pub memory: Vec<UnnamedMemory>,
+    /// The files that it mapped, by which its runtime can be recognized.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub files: Vec<PathBuf>,
+}
+
+/// A mapping with samples that no source describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct UnnamedMemory {
+    /// The kernel's or perf's name for it (`//anon`, `/memfd:x`); empty if no mapping was recorded there.
+    pub name: String,
+    /// Its first address.
+    pub start: u64,
+    /// The end of its addresses.
+    pub end: u64,
+    /// The lowest sampled address.
+    pub first: u64,
+    /// The highest sampled address.
+    pub last: u64,
+    /// Number of such samples.
+    pub samples: u64,
 }
 
 /// A jitdump or a perf map that was read.
@@ -50,6 +91,10 @@ pub struct SourceReport {
     pub pid: u32,
     /// Number of codes in it that are used.
     pub codes: usize,
+    /// The lowest address of these codes; 0 if there are none.
+    pub start: u64,
+    /// The highest end of these codes; 0 if there are none.
+    pub end: u64,
     /// The offset that was added to its times to convert them to the recording's clock, in nanoseconds.
     pub clock_offset_ns: i64,
     /// Number of codes whose inlined calls are from V8's code log.

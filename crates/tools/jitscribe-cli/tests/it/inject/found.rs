@@ -161,6 +161,30 @@ fn a_marker_from_before_the_recording_is_followed() {
 }
 
 #[test]
+fn a_dump_that_cannot_be_used_is_named_as_what_it_is() {
+    let scene = Scene::new();
+    scene.write(DUMP, "");
+    let marker = scene.name(DUMP);
+    for args in [&["--force"][..], &["--force", "--jitdump", DUMP]] {
+        let injected = scene.inject(&recording(Some(&marker)), args);
+        injected.says(&format!("{DUMP}: empty (0 bytes)"));
+    }
+    scene.write(DUMP, "some text, which is longer than the header of a jitdump");
+    let injected = scene.inject(&recording(Some(&marker)), &["--force"]);
+    injected.says(&format!("{DUMP}: not a readable jitdump"));
+    std::fs::remove_file(scene.path(DUMP)).expect("removed");
+    std::fs::create_dir(scene.path(DUMP)).expect("a folder");
+    let injected = scene.inject(&recording(Some(&marker)), &["--force"]);
+    injected.says(&format!("{DUMP}: not a regular file"));
+    std::fs::remove_dir(scene.path(DUMP)).expect("removed");
+    let injected = scene.inject(&recording(Some(&marker)), &["--force"]);
+    injected.says("is not there; specify where it is now");
+    scene.write("perf-5000007.map", "");
+    let injected = scene.inject(&recording(None), &["--force"]);
+    injected.says("perf-5000007.map: empty (0 bytes)");
+}
+
+#[test]
 fn nothing_to_do_says_why() {
     let scene = Scene::new();
     let injected = scene.inject(&recording(None), &[]);
@@ -169,10 +193,10 @@ fn nothing_to_do_says_why() {
     assert_eq!(injected.images(), [""; 0]);
     assert_eq!(scene.read("perf.data"), scene.read("out.data"));
     let injected = scene.inject(&recording(NOWHERE), &["--force"]);
-    injected.says("none of the recorded dumps exists");
+    injected.says("none of the recorded dumps can be used");
     scene.dump(Jit::begun());
     let injected = scene.inject(&recording(None), &["--force"]);
-    injected.says("none of the files contains code that is used");
+    injected.says("the files that were found have no code to use");
 }
 
 /// Started by the dynamic linker, the command takes that for its own program, and cannot start its helper process.
