@@ -1,5 +1,6 @@
 //! The frames at addresses of files and of the kernel.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -240,11 +241,7 @@ impl<'f> Namer<'f> {
         let profile = self.builder.finish();
         let ids = self.module_ids.iter().map(|(&number, &id)| (id, number)).collect();
         users.add_functions(&profile, &ids);
-        RecordedProfile {
-            code: code.showing(users, self.source_folders),
-            profile,
-            stacks: None,
-            warnings,
-        }
+        let code = code.showing(users, self.source_folders);
+        RecordedProfile { code, profile, stacks: None, mapped_files: BTreeMap::new(), warnings }
     }
 }

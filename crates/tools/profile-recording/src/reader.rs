@@ -57,8 +57,13 @@ pub fn read<'f>(
     let end = to_utc.map(|to_utc| to_utc.saturating_add(last));
     let mut recorded = reader.namer.finish(&reader.threads, &reader.samples, end, folder);
     recorded.stacks = counter.and_then(StackCounter::finish);
+    let pids = recorded.profile.processes().iter().map(|process| process.pid).take(PROCESSES);
+    recorded.mapped_files = pids.map(|pid| (pid, recording.mapped_files(pid))).collect();
     Ok(recorded)
 }
+
+/// Number of processes whose mapped files are listed.
+const PROCESSES: usize = 64;
 
 /// What a stack of a process becomes.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
 //! What is read of a recording.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use jitscribe_inject::{StackCounts, Warning};
 use profile::Profile;
@@ -16,6 +18,8 @@ pub struct RecordedProfile<'f> {
     pub code: RecordedCode<'f>,
     /// How many call stacks are whole as perf shows them. `None` if the recording has none, or they were [not counted](crate::Options::count_stacks).
     pub stacks: Option<StackCounts>,
+    /// The files that each sampled process has mapped, for up to 64 processes.
+    pub mapped_files: BTreeMap<u32, Vec<PathBuf>>,
     /// What was left out or put right.
     pub warnings: Vec<Warning>,
 }

@@ -67,6 +67,7 @@
 //! | `stack` | `up` (own number − parent's number; 0: no parent), `frame` |
 //! | `sample` | `time`, `thread`, `event`, `weight`, `stack` |
 //! | `missing` | `path`, `cause`, `samples` |
+//! | `unnamed` | `line` (of what is said about code without a name) |
 //!
 //! | Table of `code` | Columns |
 //! |---|---|

@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::text::shown;
 
 /// The profile as the page reads it.
-pub fn bytes(profile: &Profile) -> Vec<u8> {
+pub fn bytes(profile: &Profile, unnamed: &[String]) -> Vec<u8> {
     let mut columns = Columns::default();
     let start = profile.samples().times().first().copied().unwrap_or_default();
     let texts: Vec<_> = profile.strings().iter().map(shown).collect();
@@ -21,6 +21,8 @@ pub fn bytes(profile: &Profile) -> Vec<u8> {
     columns.u32("missing.path", missing.iter().map(|row| row.path.0));
     columns.text("missing.cause", causes.iter().map(AsRef::as_ref));
     columns.u64("missing.samples", missing.iter().map(|row| row.samples));
+    let unnamed: Vec<_> = unnamed.iter().map(|line| shown(line.as_bytes())).collect();
+    columns.text("unnamed.line", unnamed.iter().map(AsRef::as_ref));
     columns.finish(about(profile, start))
 }
 

@@ -51,7 +51,7 @@ pub fn write(
     let mut summary = Summary { samples: profile.samples().len(), ..Summary::default() };
     let mut out = Counted { out, bytes: 0 };
     REPORT.begin(&mut out)?;
-    element("profile", &tables::bytes(profile), &mut out)?;
+    element("profile", &tables::bytes(profile, &options.unnamed), &mut out)?;
     element("code", &code::bytes(profile, source, options, &mut summary), &mut out)?;
     REPORT.end(&mut out)?;
     summary.bytes = out.bytes;

@@ -50,6 +50,7 @@ export class Profile {
   readonly stack: { parent: Int32Array; frame: Uint32Array; firstChild: Int32Array; nextSibling: Int32Array };
   /** In the order of time. */
   readonly sample: { time: Float64Array; thread: Uint32Array; event: Uint32Array; weight: Float64Array; stack: Uint32Array };
+  readonly unnamed: string[];
   readonly missing: { path: Uint32Array; cause: string[]; samples: Float64Array };
 
   constructor(columns: Columns) {
@@ -99,6 +100,7 @@ export class Profile {
       weight: columns.u64("sample.weight"),
       stack: u32("sample.stack"),
     };
+    this.unnamed = columns.text("unnamed.line");
     this.missing = {
       path: u32("missing.path"),
       cause: columns.text("missing.cause"),

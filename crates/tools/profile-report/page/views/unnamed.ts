@@ -40,7 +40,9 @@ export class Unnamed {
         el("span", { class: "name" }, el("span", {}, profile.strings[profile.missing.path[at]]), el("span", { class: "muted" }, ` ${cause}`)),
       ),
     );
+    const said = profile.unnamed.map((line) => el("p", {}, line));
     const sections = [
+      ...(said.length > 0 ? [el("section", { class: "unnamed" }, el("h2", {}, "What makes code have a name"), ...said)] : []),
       table("Code without a name", "Samples with such code on their stack, in the selection. Click for the callers.", of("unknown").map(row), "All code has a name."),
       table("Stacks that end too early", "Where the callers of a function are not known, and why. Click to see below what.", of("end of stack").map(row), "No stack ends for a known reason."),
       table("Files that cannot be looked into", "Samples whose innermost frame is in the file, of all.", missing, "No file is missing."),
