@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -34,6 +35,17 @@ pub fn run(
     signals: &[i32],
     hand_on: fn(i32) -> Option<Signal>,
 ) -> Result<(ExitStatus, Option<i32>)> {
+    run_beside(command, missing, signals, hand_on, |_, _| {})
+}
+
+/// The same. `beside` runs in another thread, with the command's process; its channel is disconnected when the command has ended.
+pub fn run_beside(
+    command: &mut Command,
+    missing: &str,
+    signals: &[i32],
+    hand_on: fn(i32) -> Option<Signal>,
+    beside: impl FnOnce(Pid, &Receiver<()>) + Send,
+) -> Result<(ExitStatus, Option<i32>)> {
     let program = command.get_program().to_owned();
     let failed = |source: io::Error| Error::File { path: program.clone().into(), source };
     let mut signals = Signals::new(signals).map_err(failed)?;
@@ -58,7 +70,10 @@ pub fn run(
             }
             first
         });
+        let (is_running, ended) = channel();
+        scope.spawn(move || beside(pid, &ended));
         let status = child.wait();
+        drop(is_running);
         handle.close();
         (status, caught.join().unwrap_or_default())
     });

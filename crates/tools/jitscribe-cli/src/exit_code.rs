@@ -14,7 +14,7 @@ const TABLE: [(&str, &str); 7] = [
     ("0", "done"),
     ("1", "failed; the message names the cause"),
     ("2", "wrong usage"),
-    ("3", "record, inject: nothing was named; --allow-empty makes it 0"),
+    ("3", "record, inject: no sampled jitted code has a name; --allow-empty makes it 0"),
     ("126, 127", "record, run: the command cannot be executed, or is not found"),
     ("128 + N", "signal N ended the command, or interrupted jitscribe (130: Ctrl-C)"),
     ("others", "record, run: the exit code of the command"),

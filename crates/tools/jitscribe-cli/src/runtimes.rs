@@ -1,4 +1,5 @@
-//! The settings that make known runtimes announce their code, in one table.
+//! The settings that make known runtimes announce their code, how a process with such a runtime is recognized, and what to type if
+//! it was started without the settings: in one table.
 //!
 //! Three rules keep a recorded program from behaving differently:
 //! - A variable is set for every command, since a script may start any runtime. It must therefore be
@@ -7,7 +8,7 @@
 //! - Settings that other versions of a runtime would reject, or that turn on a JIT that is off, are
 //!   flags. They are passed only if the command itself is that runtime and accepts them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,7 +24,7 @@ pub struct Runtime {
     pub name: &'static str,
     /// The commands that are this runtime; a version may follow (`python3.13`).
     pub programs: &'static [&'static str],
-    /// The first version that supports these settings.
+    /// The first version that supports these settings; empty if it is not known.
     pub since: &'static str,
     /// Variables, set for every command.
     pub variables: &'static [Variable],
@@ -32,7 +33,29 @@ pub struct Runtime {
     /// The subcommands that accept the flags. If there are any, a word that is neither one of them nor
     /// a file is another subcommand, which gets no flags.
     pub subcommands: &'static [&'static str],
+    /// The beginnings of the names of the files by which a process with this runtime is recognized, where it has mapped them.
+    pub mapped: &'static [&'static str],
+    /// What makes it announce its code, in short; empty if nothing does.
+    pub switch: &'static str,
+    /// What to type, for a process that was started without the switch.
+    pub advice: &'static str,
+    /// Whether it writes its jitdumps below `$JITDUMPDIR/.debug/jit`, or `~/.debug/jit`.
+    pub in_jitdumpdir: bool,
 }
+
+/// A runtime without any settings.
+const PLAIN: Runtime = Runtime {
+    name: "",
+    programs: &[],
+    since: "",
+    variables: &[],
+    flags: &[],
+    subcommands: &[],
+    mapped: &[],
+    switch: "",
+    advice: "",
+    in_jitdumpdir: false,
+};
 
 /// An environment variable.
 #[derive(Debug)]
@@ -131,6 +154,10 @@ pub const RUNTIMES: &[Runtime] = &[
             &["--log-code", "--log-source-code", "--logfile={dumps}/v8.log"],
         ],
         subcommands: &[],
+        mapped: &["node", "nodejs", "libnode.so"],
+        switch: "--perf-basic-prof",
+        advice: "jitscribe record -- node app.js, or start it with NODE_OPTIONS=--perf-basic-prof",
+        ..PLAIN
     },
     // Seen with 2.9. The variable: cli/args/flags.rs of deno. Deno rejects flags that its V8 lacks; it has all
     // of these. Without --logfile, a log stays in the working directory.
@@ -146,6 +173,10 @@ pub const RUNTIMES: &[Runtime] = &[
         )],
         flags: &[],
         subcommands: &[],
+        mapped: &["deno"],
+        switch: "DENO_V8_FLAGS=--perf-prof",
+        advice: "jitscribe record -- deno run app.ts, or start it with DENO_V8_FLAGS=--perf-basic-prof",
+        ..PLAIN
     },
     // Seen with 2.50 (WebKitGTK). JSC reads any of its options from JSC_NAME.
     Runtime {
@@ -158,6 +189,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        mapped: &["libjavascriptcore", "jsc"],
+        switch: "JSC_useJITDump=1",
+        advice: "jitscribe record -- COMMAND, or start it with JSC_useJITDump=1 JSC_jitDumpDirectory=DIR",
+        ..PLAIN
     },
     // Seen with 1.4. The same options with bun's own prefix: bun's documentation, "Debugging JavaScriptCore".
     Runtime {
@@ -170,6 +205,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        mapped: &["bun"],
+        switch: "BUN_JSC_useJITDump=1",
+        advice: "jitscribe record -- bun app.js, or start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=DIR",
+        ..PLAIN
     },
     // Seen with 17 and 25. The first option lets versions before 17 start, which have no perf maps. Java reports on standard
     // error that it picked these up. It does the same for JDK_JAVA_OPTIONS, which only the command `java` reads.
@@ -188,6 +227,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        mapped: &["libjvm.so"],
+        switch: "an agent or -XX:+DumpPerfMapAtExit",
+        advice: "jitscribe record -- java ..., or jitscribe record -p PID, which asks a running JVM (17 or later) for its code",
+        ..PLAIN
     },
     // Seen with 25. ERL_AFLAGS goes before the command line, so a +JPperf on the command line wins.
     Runtime {
@@ -197,6 +240,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always("ERL_AFLAGS", "+JPperf true", SPACE)],
         flags: &[],
         subcommands: &[],
+        mapped: &["beam.smp"],
+        switch: "+JPperf true",
+        advice: "jitscribe record -- erl ..., or start it with ERL_AFLAGS='+JPperf true'",
+        ..PLAIN
     },
     // Seen with 8.2. A colon with nothing before it stands for the folder that PHP was built with. Ours is
     // read last, and -d overrides everything.
@@ -211,6 +258,10 @@ pub const RUNTIMES: &[Runtime] = &[
             "-dopcache.jit_buffer_size=64M",
         ]],
         subcommands: &[],
+        mapped: &["php", "libphp", "opcache.so"],
+        switch: "opcache.jit_debug=32",
+        advice: "jitscribe record -- php app.php, or start it with -d opcache.jit_debug=32",
+        ..PLAIN
     },
     // Seen with 3.12 and 3.13. With both, 3.13 writes a jitdump with unwind info, 3.12 a perf map.
     Runtime {
@@ -223,6 +274,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        ..PLAIN
     },
     // Seen with 7.3.11. Without the second category, there are no lines, and bridges have no names. PyPy replaces %d by its process
     // id (rpython/translator/c/src/debug_print.c).
@@ -237,6 +289,10 @@ pub const RUNTIMES: &[Runtime] = &[
         )],
         flags: &[],
         subcommands: &[],
+        mapped: &["pypy", "libpypy"],
+        switch: "PYPYLOG",
+        advice: "jitscribe record -- pypy3 app.py, or start it with PYPYLOG=jit-backend-addr,jit-log-opt:FILE and add --jitdump FILE",
+        ..PLAIN
     },
     // News of Ruby 3.3. RUBYOPT would break a Ruby that was built without YJIT.
     Runtime {
@@ -246,6 +302,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[],
         flags: &[&["--yjit", "--yjit-perf"]],
         subcommands: &[],
+        mapped: &["ruby", "libruby"],
+        switch: "--yjit --yjit-perf",
+        advice: "jitscribe record -- ruby app.rb, or start it with RUBYOPT='--yjit --yjit-perf'; Ruby must be built with YJIT",
+        ..PLAIN
     },
     // Seen with 3.1, which writes only a perf map. clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0, the folder
     // also applies to the perf map. By default, .NET 10 announces blocks of stubs, before their memory is committed: its first versions
@@ -264,6 +324,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        mapped: &["libcoreclr.so"],
+        switch: "DOTNET_PerfMapEnabled=1",
+        advice: "jitscribe record -- dotnet app.dll, or start it with DOTNET_PerfMapEnabled=1",
+        ..PLAIN
     },
     // Seen with 6.8.
     Runtime {
@@ -273,6 +337,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always("MONO_ENV_OPTIONS", "--jitmap", SPACE)],
         flags: &[],
         subcommands: &[],
+        mapped: &["mono", "libmono"],
+        switch: "--jitmap",
+        advice: "jitscribe record -- mono app.exe, or start it with MONO_ENV_OPTIONS=--jitmap",
+        ..PLAIN
     },
     // Julia's manual, "External Profiling"; it uses LLVM's listener, below.
     Runtime {
@@ -282,6 +350,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always("ENABLE_JITPROFILING", "1", Merge::Keep)],
         flags: &[],
         subcommands: &[],
+        mapped: &["julia", "libjulia"],
+        switch: "ENABLE_JITPROFILING=1",
+        advice: "jitscribe record -- julia app.jl; Julia must be built with USE_PERF_JITEVENTS=1",
+        in_jitdumpdir: true,
     },
     // Seen with 14: PerfJITEventListener.cpp creates .debug/jit/ in this folder instead of in $HOME. perf's
     // own Java agent does the same.
@@ -292,6 +364,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always("JITDUMPDIR", DUMPS, Merge::Keep)],
         flags: &[],
         subcommands: &[],
+        mapped: &["lli", "libLLVM"],
+        switch: "LLVM's listener for perf",
+        advice: "the program must enable it (docs/runtimes/llvm.md); the jitdump is in $JITDUMPDIR/.debug/jit, or in ~/.debug/jit",
+        in_jitdumpdir: true,
     },
     // Wasmtime's book, "Profiling"; the command reads no variable.
     Runtime {
@@ -301,6 +377,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[],
         flags: &[&["--profile=jitdump"]],
         subcommands: &["run", "serve", "wast"],
+        mapped: &["wasmtime", "libwasmtime.so", "_libwasmtime.so"],
+        switch: "its profiler",
+        advice: "wasmtime --profile=jitdump; in Python: config.profiler = \"jitdump\"; in Rust: Config::profiler(ProfilingStrategy::JitDump)",
+        ..PLAIN
     },
     // Seen with 2022.12.
     Runtime {
@@ -310,6 +390,10 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always("MVM_JIT_PERF_MAP", "1", Merge::Keep)],
         flags: &[],
         subcommands: &[],
+        mapped: &["libmoar"],
+        switch: "MVM_JIT_PERF_MAP=1",
+        advice: "jitscribe record -- rakudo app.raku, or start it with MVM_JIT_PERF_MAP=1",
+        ..PLAIN
     },
     // Seen: our own demo.
     Runtime {
@@ -322,6 +406,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        ..PLAIN
     },
     // linux-user/main.c.
     Runtime {
@@ -331,6 +416,58 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always("QEMU_PERFMAP", "1", Merge::Keep)],
         flags: &[],
         subcommands: &[],
+        mapped: &["qemu-"],
+        switch: "QEMU_PERFMAP=1",
+        advice: "jitscribe record -- qemu-ARCH COMMAND, or start it with -perfmap",
+        ..PLAIN
+    },
+    // Seen with cppyy 3.5. Cling then also compiles with frame pointers (lib/Interpreter/IncrementalJIT.cpp).
+    Runtime {
+        name: "Cling (cppyy, ROOT)",
+        variables: &[always("CLING_PROFILE", "1", Merge::Keep)],
+        mapped: &["libCling.so", "libcling"],
+        switch: "CLING_PROFILE=1",
+        advice: "jitscribe record -- COMMAND, or start it with CLING_PROFILE=1",
+        in_jitdumpdir: true,
+        ..PLAIN
+    },
+    // oneDNN's documentation, "Profiling oneDNN Performance": 4 is a jitdump, 2 a perf map. torch and JAX link it statically.
+    Runtime {
+        name: "oneDNN",
+        variables: &[always("ONEDNN_JIT_PROFILE", "6", Merge::Keep)],
+        mapped: &["libdnnl", "libmkldnn", "libjax_common.so", "libtorch_cpu.so"],
+        switch: "ONEDNN_JIT_PROFILE=6",
+        advice: "jitscribe record -- COMMAND, or start it with ONEDNN_JIT_PROFILE=6; its jitdump is $JITDUMPDIR/.debug/jit/dnnl.*/jit-PID.dump",
+        in_jitdumpdir: true,
+        ..PLAIN
+    },
+    Runtime {
+        name: "numba",
+        mapped: &["libllvmlite.so"],
+        advice: "it writes neither a jitdump nor a perf map (NUMBA_ENABLE_PROFILING=1 is for VTune)",
+        ..PLAIN
+    },
+    Runtime {
+        name: "LuaJIT",
+        mapped: &["luajit", "libluajit"],
+        switch: "-DLUAJIT_USE_PERFTOOLS",
+        advice: "built with this option, it writes a perf map; else: luajit -jdump=m,FILE app.lua and --perf-map (docs/runtimes/luajit.md)",
+        ..PLAIN
+    },
+    Runtime {
+        name: "PostgreSQL",
+        mapped: &["postgres", "llvmjit.so"],
+        switch: "jit_profiling_support = on",
+        advice: "set it in postgresql.conf, then jitscribe record -p PID of the backend",
+        in_jitdumpdir: true,
+        ..PLAIN
+    },
+    Runtime {
+        name: "SpiderMonkey",
+        mapped: &["libmozjs", "libxul.so"],
+        switch: "IONPERF=func",
+        advice: "start a build with --enable-perf with IONPERF=func PERF_SPEW_DIR=DIR, then add --jitdump",
+        ..PLAIN
     },
 ];
 
@@ -501,6 +638,20 @@ pub fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
     })
 }
 
+/// The runtimes that a process has, by the files that it has mapped.
+pub fn runtimes_of_files<'f>(files: impl Iterator<Item = &'f Path>) -> Vec<&'static Runtime> {
+    let names: HashSet<&[u8]> =
+        files.filter_map(Path::file_name).map(|name| name.as_bytes()).collect();
+    let is_of = |name: &[u8], begin: &str| {
+        // `node20`, `libnode.so.108`, `php-fpm8.2`, but not `nodemon`.
+        let may_go_on = begin.starts_with("lib") || begin.ends_with('-');
+        let rest = name.strip_prefix(begin.as_bytes());
+        rest.is_some_and(|rest| may_go_on || !rest.first().is_some_and(u8::is_ascii_lowercase))
+    };
+    let has = |begin: &&str| names.iter().any(|name| is_of(name, begin));
+    RUNTIMES.iter().filter(|runtime| runtime.mapped.iter().any(|begin| has(&begin))).collect()
+}
+
 /// The index for flags in a command of this runtime; `None` if it gets none.
 fn insertion(runtime: &Runtime, command: &[OsString]) -> Option<usize> {
     let first = command.get(1).and_then(|word| word.to_str()).unwrap_or_default();
@@ -533,7 +684,8 @@ pub fn help() -> String {
         "RUNTIMES (settings that are added; --no-env adds none; your own values are kept, and extended \
          if they are lists):\n",
     );
-    for runtime in RUNTIMES {
+    let has_settings = |of: &&Runtime| !(of.variables.is_empty() && of.flags.is_empty());
+    for runtime in RUNTIMES.iter().filter(has_settings) {
         let mut names: Vec<&str> = runtime.variables.iter().map(|variable| variable.name).collect();
         names.dedup();
         let flags = runtime.flags.concat().join(" ");
@@ -542,7 +694,11 @@ pub fn help() -> String {
             (true, _) => format!("{flags} (if it is the command)"),
             (false, false) => format!("{}; {flags} (if it is the command)", names.join(", ")),
         };
-        text.push_str(&format!("  {} from {}: {what}\n", runtime.name, runtime.since));
+        let since = match runtime.since {
+            "" => String::new(),
+            since => format!(" from {since}"),
+        };
+        text.push_str(&format!("  {}{since}: {what}\n", runtime.name));
     }
     text
 }
@@ -656,6 +812,36 @@ mod tests {
         assert_eq!(name("lli-14"), Some("LLVM's JIT"));
         assert_eq!(name("nodemon"), None);
         assert_eq!(name("sh"), None);
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_files() {
+        let names = |files: &[&str]| {
+            let found = runtimes_of_files(files.iter().map(Path::new));
+            found.iter().map(|runtime| runtime.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["/usr/bin/node", "/lib/libc.so.6"]), ["node"]);
+        assert_eq!(names(&["/usr/lib/libnode.so.108"]), ["node"]);
+        assert_eq!(names(&["/usr/sbin/php-fpm8.2"]), ["PHP"]);
+        assert_eq!(names(&["/usr/bin/nodemon", "/usr/bin/python3.11"]), Vec::<&str>::new());
+        let python = ["/usr/bin/python3.11", "/x/cppyy_backend/lib/libCling.so"];
+        assert_eq!(names(&python), ["Cling (cppyy, ROOT)"]);
+        for torch in ["/x/torch/lib/libtorch_cpu.so", "/x/libdnnl.so.3", "/x/libjax_common.so"] {
+            assert_eq!(names(&[torch]), ["oneDNN"]);
+        }
+        assert_eq!(names(&["/usr/bin/qemu-aarch64"]), ["QEMU's user mode"]);
+        assert_eq!(names(&["/usr/lib/libluajit-5.1.so.2"]), ["LuaJIT"]);
+    }
+
+    #[test]
+    fn what_is_recognized_has_an_advice() {
+        for runtime in RUNTIMES.iter().filter(|runtime| !runtime.mapped.is_empty()) {
+            assert!(!runtime.advice.is_empty(), "{}", runtime.name);
+        }
+        for runtime in RUNTIMES {
+            let is_used = !(runtime.mapped.is_empty() && runtime.variables.is_empty());
+            assert!(is_used, "{}", runtime.name);
+        }
     }
 
     #[test]

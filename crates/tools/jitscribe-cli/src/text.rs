@@ -18,7 +18,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use printable::{Escape, Part, is_plain, parts};
-pub use printable::{name, path, said, shell_path, shell_word, whole};
+pub use printable::{name, path, said, shell_path, shell_word, short, whole};
 use profile_text::{Line, Style};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};

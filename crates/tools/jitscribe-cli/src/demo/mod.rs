@@ -17,6 +17,7 @@ use crate::sample_summary::SampleSummary;
 use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
+use crate::unnamed::Started;
 use crate::{Error, Result, companion, note, record, report, text};
 use jitscribe_inject::output::Folder;
 use printed::{excerpt_around, perf};
@@ -122,6 +123,8 @@ fn record_and_show(args: &Args) -> Result<()> {
         output: data.clone(),
         pid: None,
         duration: None,
+        jitdump: Vec::new(),
+        perf_map: Vec::new(),
         call_graph: Some(if args.dwarf { "dwarf" } else { "fp" }.into()),
         no_env: true,
         no_memory: true,
@@ -166,7 +169,7 @@ fn record_and_show(args: &Args) -> Result<()> {
     })?;
     present(&recorded.summary, &raw, &data, &with_ir)?;
     report::write(&data, &[], &folder.join("report.html"), args.force)?;
-    record::summary::print(&recorded.report, &recorded.summary, &data);
+    record::summary::print(&recorded.report, &recorded.summary, &data, Started::default());
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
     print_rest(&folder);
     Ok(())

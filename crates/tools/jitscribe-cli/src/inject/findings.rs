@@ -46,14 +46,14 @@ pub fn print_summary(summary: &SampleSummary, named: u64) {
         let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
         let place = match (function.file.as_str(), function.line) {
             ("", _) => String::new(),
-            (file, 0) => format!("  {}", text::name(file.as_bytes())),
-            (file, line) => format!("  {}:{line}", text::name(file.as_bytes())),
+            (file, 0) => format!("  {}", text::short(file.as_bytes())),
+            (file, line) => format!("  {}:{line}", text::short(file.as_bytes())),
         };
         note::say(format_args!(
             "{:>8}{total} {:>7}  {}{place}",
             percent(function.samples, *samples),
             function.samples,
-            text::name(function.name.as_bytes())
+            text::short(function.name.as_bytes())
         ));
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProcess};
+use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProcess, Warning};
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
@@ -122,9 +122,28 @@ pub fn run(args: &Args) -> Result<()> {
     if args.allow_empty { Ok(()) } else { check_named(&report) }
 }
 
-/// Fails if no sample is in code that has a name, or was called by such code.
+/// Fails if no sample is in code that has a name, or was called by such code, though there is jitted code: samples are in it, or a file
+/// that describes it was named or recorded, and cannot be used.
 pub fn check_named(report: &Report) -> Result<()> {
     let samples = report.samples;
+    let has_code = || {
+        let mut sources = report.sources.iter();
+        report.sources.is_empty() || sources.any(|source| source.codes > 0)
+    };
+    let is_lost = |warning: &Warning| {
+        use Warning::{Empty, JitdumpMissing, NoJitdump, NoSuchProcess, NobodysMap};
+        matches!(
+            warning,
+            Empty { .. }
+                | JitdumpMissing { .. }
+                | NoJitdump { .. }
+                | NoSuchProcess { .. }
+                | NobodysMap { .. }
+        )
+    };
+    if samples.jitted() == 0 && has_code() && !report.warnings.iter().any(is_lost) {
+        return Ok(());
+    }
     // Which code is on stacks that were copied is not known before they are unwound, nor that in a trace before it is decoded.
     let may_be_named = (report.has_stack_copies || report.has_trace) && !report.images.is_empty();
     if samples.named == 0 && samples.through == 0 && !may_be_named {

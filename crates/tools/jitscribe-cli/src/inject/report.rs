@@ -4,6 +4,7 @@ use jitscribe_inject::Report;
 
 use super::findings::print_named;
 use crate::text::shell_word;
+use crate::unnamed::{self, Started};
 use crate::{note, text};
 
 /// Says on standard error what must be known.
@@ -50,6 +51,7 @@ pub fn say(report: &Report) {
         report.images.len(),
     ));
     print_named(report);
+    unnamed::print(report, Started::default());
     if let Some(output) = &report.output {
         let output = shell_word(output);
         let next = if report.has_trace { "perf script --insn-trace" } else { "perf report" };

@@ -497,6 +497,11 @@ pub struct Relations {
     pub session: u32,
 }
 
+/// Whether a process still runs: it exists, and is more than an exit status that its parent has not read.
+pub fn is_running(pid: u32) -> bool {
+    stat(pid).is_some_and(|stat| !stat.trim_start().starts_with(['Z', 'X']))
+}
+
 /// The relations of a process.
 pub fn relations(pid: u32) -> Option<Relations> {
     let stat = stat(pid)?;

@@ -25,8 +25,9 @@ pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
-    ExaminedProcess, Log, Relations, began, children, examine_all, inner_pid, logs_for_requests,
-    logs_of, logs_of_all, nanoseconds, newest_process, processes, read_all, relations, started,
+    ExaminedProcess, Log, Relations, began, children, examine_all, inner_pid, is_running,
+    logs_for_requests, logs_of, logs_of_all, nanoseconds, newest_process, processes, read_all,
+    relations, started,
 };
 pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
+use crate::files::Named;
 use crate::source_lines::SourceLineArgs;
 use crate::{exit_code, runtimes};
 
@@ -13,7 +14,7 @@ use crate::{exit_code, runtimes};
 /// to announce their code, and adds that code to the recording. Options that are not listed here are
 /// passed on to perf record: -F 999, -e cycles, -a, -C 0.
 ///
-/// The exit code is the command's own; 128 + N if signal N ended it; 3 if nothing was named. Ctrl-C ends the recording, and
+/// The exit code is the command's own; 128 + N if signal N ended it; 3 if samples are in jitted code, and none has a name. Ctrl-C ends the recording, and
 /// the recording is then processed as usual.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
@@ -28,6 +29,9 @@ use crate::{exit_code, runtimes};
 
   # a running process, for ten seconds
   jitscribe record -p 4711 --duration 10
+
+  # a command, for five seconds
+  jitscribe record --duration 5 -- java -jar server.jar
 
   # the whole system while a script runs
   jitscribe record -a -- ./load-test.sh
@@ -48,8 +52,8 @@ pub struct Args {
     /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
     #[arg(short, long, value_name = "PID[,PID...]")]
     pub pid: Option<String>,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "command")]
+    /// Stop after this many seconds. A command that still runs is then ended with SIGTERM, and the exit code is 0
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<String>,
     /// How to record call chains: fp, dwarf or dwarf,BYTES, lbr, none [default: fp; dwarf for a running JVM without
     /// -XX:+PreserveFramePointer, and for Python from 3.13 without frame pointers]. dwarf copies 32768 bytes of each stack
@@ -67,6 +71,13 @@ pub struct Args {
     /// that nothing announces
     #[arg(long)]
     pub no_memory: bool,
+    /// A jitdump to apply, and its process [default: from its marker, header or name]. It may be written during the recording
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub jitdump: Vec<Named>,
+    /// A perf map to apply, and its process [default: from its name, or the only one with a JIT compiler's memory]. It may be
+    /// written during the recording
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub perf_map: Vec<Named>,
     /// Keep the recording as perf wrote it, and the dumps, in the folder FILE.raw
     #[arg(long)]
     pub keep_raw: bool,
@@ -109,6 +120,9 @@ fn after_long_help() -> String {
 
   # a running process, for ten seconds
   jitscribe record -p 4711 --duration 10
+
+  # a command, for five seconds
+  jitscribe record --duration 5 -- node server.js
 
   # the whole system while a script runs
   jitscribe record -a -- ./load-test.sh

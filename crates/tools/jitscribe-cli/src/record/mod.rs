@@ -39,15 +39,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use crate::files::Named;
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
 use crate::perf_access::{self, Recorded};
 use crate::runtimes::{self, Preparation, Stacks};
 use crate::sample_summary::SampleSummary;
 use crate::text::shell_word;
-use crate::{Error, Result, bridge, child, console, note, text};
+use crate::unnamed::Started;
+use crate::{Error, Result, bridge, child, console, note, process, text};
 
 use call_graph::{Choice, DWARF};
 use follow::{Added, Following};
@@ -81,6 +83,8 @@ pub struct RecordingResult {
     pub summary: SampleSummary,
     /// How the command ended.
     pub ended: RecordingEnd,
+    /// Whether its command was prepared to announce its code.
+    is_prepared: bool,
     /// The processes in which V8 wrote files only because we asked it to.
     asked: BTreeSet<u32>,
     /// When it began.
@@ -91,13 +95,23 @@ pub struct RecordingResult {
 
 pub use perf::RecordingEnd;
 
+impl RecordingResult {
+    /// How its processes were started.
+    fn started<'a>(&self, args: &'a Args) -> Started<'a> {
+        // With running processes, the command is another one.
+        let command = if args.pid.is_none() { &args.command[..] } else { &[] };
+        Started { command, is_prepared: self.is_prepared, ..Started::default() }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     if let Some(tool) = args.tool {
         return valgrind::run(args, tool);
     }
     let recorded = record(args)?;
-    summary::print(&recorded.report, &recorded.summary, &args.output);
+    let started = recorded.started(args);
+    summary::print(&recorded.report, &recorded.summary, &args.output, started);
     if args.keep_raw {
         let raw = recorded.workspace.recording();
         note::say(format_args!("the recording as perf wrote it: {}", text::path(&raw)));
@@ -192,7 +206,10 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let following = Following::start(&scope, added);
     let mut users = scope::users(&scope.pids());
     let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
-    let ended = perf::run(&mut perf, perf_access::MISSING)?;
+    let limit = args.duration.as_deref().filter(|_| !prepared.command.is_empty());
+    let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok());
+    let ended = perf::run_for(&mut perf, perf_access::MISSING, limit)?;
+    let ended = if ended.is_terminated() { ended_with_target(ended, args, &scope) } else { ended };
     let memory = memory.map(MemoryReader::finish).unwrap_or_default();
     // Include children that were started during the recording and still run.
     let pids = scope.with_children();
@@ -225,8 +242,8 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
         output: Some(args.output.clone()),
-        jitdump: Vec::new(),
-        perf_map: Vec::new(),
+        jitdump: args.jitdump.clone(),
+        perf_map: named_maps(&args.perf_map, &scope),
         v8_log: Vec::new(),
         memory,
         aux_dir: vec![workspace.folder().to_owned()],
@@ -247,7 +264,8 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         Ok(report) => {
             placement.finish(report.images.iter().map(|image| image.path.as_path()));
             let summary = SampleSummary::read(&args.output)?;
-            Ok(RecordingResult { report, summary, ended, asked: seen.asked, begun, workspace })
+            let asked = seen.asked;
+            Ok(RecordingResult { report, summary, ended, is_prepared, asked, begun, workspace })
         }
         Err(error) => {
             workspace.keep();
@@ -259,6 +277,29 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
             Err(error)
         }
     }
+}
+
+/// How a recording ended whose command perf ended with SIGTERM, as it does if the recorded processes have ended.
+fn ended_with_target(ended: RecordingEnd, args: &Args, scope: &Scope) -> RecordingEnd {
+    // Then the command is our own, which ends when the time is over.
+    if args.command.is_empty() {
+        return ended.complete();
+    }
+    if !scope.is_named() || scope.pids().into_iter().any(process::is_running) {
+        return ended;
+    }
+    note::say("the recorded process has ended, so perf ended the command with SIGTERM");
+    ended.complete()
+}
+
+/// The perf maps that the user named. If one process is recorded by its id, they are its own, unless the user says otherwise.
+fn named_maps(maps: &[Named], scope: &Scope) -> Vec<Named> {
+    let only = match scope {
+        Scope::Processes(pids) if pids.len() == 1 => pids.first().copied(),
+        _ => None,
+    };
+    let of = |map: &Named| Named { pid: map.pid.or(only), path: map.path.clone() };
+    maps.iter().map(of).collect()
 }
 
 /// Rejects, before anything runs, arguments that would fail after the recording.
@@ -341,10 +382,10 @@ fn perf_record(
         perf.arg("--data");
     }
     perf.args(&args.perf_option);
-    if let Some(seconds) = &args.duration {
-        perf.args(["--", "sleep", seconds]);
-    } else if !prepared.command.is_empty() {
+    if !prepared.command.is_empty() {
         perf.arg("--").args(&prepared.command);
+    } else if let Some(seconds) = &args.duration {
+        perf.args(["--", "sleep", seconds]);
     }
     perf.envs(&prepared.variables);
     perf

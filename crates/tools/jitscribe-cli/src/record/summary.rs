@@ -14,15 +14,21 @@ use crate::inject::{self, Report};
 use crate::note;
 use crate::sample_summary::{SampleSummary, TopFunction};
 use crate::text::{self, percent, shell_path, shell_word};
+use crate::unnamed::{self, Started};
 
 /// The longest name, in bytes, that appears in a suggested command.
-const LONGEST_SYMBOL: usize = 400;
+const LONGEST_SYMBOL: usize = 160;
 
 /// Reports where the samples of a recording are.
 pub fn print_samples(report: &Report, summary: &SampleSummary) {
     inject::warn(report);
     let samples = report.samples;
     let jitted = samples.jitted();
+    if jitted == 0 {
+        note::say(format_args!("{} samples, none of them in jitted code", samples.samples));
+        inject::print_findings(report);
+        return;
+    }
     let inferred = match samples.inferred {
         0 => String::new(),
         count => format!("; inferred: {}", percent(count, jitted)),
@@ -39,8 +45,9 @@ pub fn print_samples(report: &Report, summary: &SampleSummary) {
 }
 
 /// Reports what was recorded.
-pub fn print(report: &Report, summary: &SampleSummary, output: &Path) {
+pub fn print(report: &Report, summary: &SampleSummary, output: &Path, started: Started<'_>) {
     print_samples(report, summary);
+    unnamed::print(report, started);
     let folder = report.images.first().and_then(|image| image.path.parent());
     match folder {
         Some(folder) => {
@@ -56,7 +63,9 @@ pub fn print(report: &Report, summary: &SampleSummary, output: &Path) {
     note::say(format_args!("      perf report -i {}", shell_word(output)));
     match to_annotate(summary) {
         Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
-        None if summary.top.iter().any(|top| !top.has_code && !top.interprets) => {
+        None if report.samples.named > 0
+            && summary.top.iter().any(|top| !top.has_code && !top.interprets) =>
+        {
             note::say("no code bytes available, so no assembly (perf maps carry none)");
         }
         None => (),
@@ -172,6 +181,8 @@ mod tests {
         assert_eq!(advised("'; rm -r ~ '"), r"perf annotate -i 'a b.data' ''\''; rm -r ~ '\'''");
         let option = "perf annotate -i 'a b.data' --symbol=--objdump=/tmp/x";
         assert_eq!(advised("--objdump=/tmp/x"), option);
-        assert_eq!(advised(&"x".repeat(1 << 20)), "perf annotate -i 'a b.data'");
+        for length in [161, 1 << 20] {
+            assert_eq!(advised(&"x".repeat(length)), "perf annotate -i 'a b.data'");
+        }
     }
 }

@@ -145,6 +145,8 @@ fn check(args: &Args) -> Result<()> {
     let perfs = [
         (args.pid.is_some(), "-p"),
         (args.duration.is_some(), "--duration"),
+        (!args.jitdump.is_empty(), "--jitdump"),
+        (!args.perf_map.is_empty(), "--perf-map"),
         (args.image_dir.is_some(), "--image-dir"),
         (args.buildid_cache, "--buildid-cache"),
     ];

@@ -220,9 +220,8 @@ pub fn no_code_found(pid: Option<u32>) -> String {
     let whose = pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     format!(
         "no jitdump or perf map with code of process {whose} found (looked for \
-         jit-{whose}.dump and perf-{whose}.map). Does the runtime write one (node --perf-prof, php -d \
-         opcache.jit_debug=32, MVM_JIT_PERF_MAP=1)? `jitscribe record --tool=TOOL -- CMD` sets what \
-         is needed; for a file elsewhere, use --jitdump FILE or --perf-map FILE"
+         jit-{whose}.dump and perf-{whose}.map). `jitscribe record --tool=TOOL -- CMD` asks known runtimes \
+         to write one; for a file elsewhere, use --jitdump FILE or --perf-map FILE"
     )
 }
 

@@ -145,6 +145,44 @@ fn an_interrupt_is_how_a_recording_of_a_process_ends() {
 }
 
 #[test]
+fn a_time_limit_ends_a_command_and_says_so() {
+    needs!(Perf);
+    let bench = Bench::new();
+    let spin = ["-f", "--duration", "0.5", "--", "sh", "-c", "while :; do :; done"];
+    bench.record(&spin).ok().says("stopped after 0.5 s: perf ends the command with SIGTERM");
+    assert!(!bench.symbols("perf.data").is_empty());
+    // One that ends before has its own exit code.
+    let done = bench.record(&["-f", "--duration", "600", "--", "sh", "-c", "exit 7"]).ends(7);
+    done.says_not("stopped");
+}
+
+#[test]
+fn a_recorded_process_may_end_first() {
+    needs!(Perf);
+    let bench = Bench::new();
+    let short = ["sh", "-c", "echo running; i=0; while [ $i -lt 700000 ]; do i=$((i+1)); done"];
+    for (options, says) in [
+        ("", "samples"),
+        ("--duration 600", "samples"),
+        ("-- sleep 600", "the recorded process has ended, so perf ended the command"),
+    ] {
+        let mut spin = Running::start(&mut bench.command(&short));
+        spin.wait_for_line("running");
+        bench.record(&format!("-f -p {} {options}", spin.pid())).ok().says(says);
+    }
+}
+
+#[test]
+fn files_with_code_can_be_named_to_record() {
+    needs!(Perf);
+    let bench = Bench::with("7.map", "1000 20 f\n").and("7.dump", "");
+    bench.record("-f --jitdump 7.dump -- true").ends(3).says("7.dump: empty (0 bytes)");
+    let done = bench.record("-f --perf-map 4294967295=7.map -- true").ends(3);
+    done.says("7.map: its name matches no process of the recording");
+    bench.record("--tool=memcheck --perf-map 7.map -- true").ends(2).says("works only with perf");
+}
+
+#[test]
 fn options_of_perf_reach_it() {
     needs!(Perf);
     let bench = Bench::new();

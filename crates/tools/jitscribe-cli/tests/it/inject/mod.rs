@@ -24,4 +24,5 @@ mod sources;
 mod stacks;
 mod tails;
 mod unannounced;
+mod unnamed;
 mod views;
