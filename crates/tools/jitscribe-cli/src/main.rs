@@ -10,6 +10,7 @@ mod child;
 mod collect;
 mod companion;
 mod console;
+mod core_sources;
 mod ctl;
 mod debug;
 mod demo;

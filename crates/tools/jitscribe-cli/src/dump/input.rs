@@ -6,9 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use code_index::translate_log;
+use jitdump::{CodeEvent, Dump};
 use jitscribe_inject::files::pid_of_log;
 
 use crate::files::content::{self, Content};
+use crate::files::{FoundSource, Kind};
 use crate::{Error, Result, note, text};
 
 /// How many bytes of a text are searched for a line of a perf map.
@@ -65,6 +67,30 @@ impl Input {
         match translate_log(&self.bytes, pid) {
             Some(bytes) => Self { bytes, ..self },
             None => self,
+        }
+    }
+
+    /// Reads a file that was found.
+    pub fn of_found(file: &FoundSource) -> Result<Self> {
+        let opened = file.open().map_err(Error::file(&file.path))?;
+        let content = match file.kind {
+            Kind::PerfMap => content::text(&opened, content::LARGEST_MAP),
+            Kind::Jitdump => content::binary(&opened),
+        };
+        let Content { bytes, left_out } = content.map_err(Error::file(&file.path))?;
+        let input = Self { name: file.path.clone(), bytes, is_stdin: false };
+        if let Some(left_out) = left_out {
+            note::warning(input.message(left_out));
+        }
+        Ok(input)
+    }
+
+    /// Whether it describes any code.
+    pub fn has_code(&self) -> bool {
+        let is_load = |event| matches!(event, Ok(CodeEvent::Load(_)));
+        match Dump::parse(&self.bytes) {
+            Ok(dump) => dump.codes().any(is_load),
+            Err(_) => perf_map::entries(&self.bytes).any(|entry| entry.is_ok()),
         }
     }
 

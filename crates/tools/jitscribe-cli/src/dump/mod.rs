@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
 
-    /// Read the code log in this core file
+    /// Read the code log in this core file; if it has none, the jitdump that its process had mapped, or else /tmp/perf-PID.map
     #[arg(long, value_name = "FILE")]
     core: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! Reads the code log of a process or core file as a jitdump.
+//! Reads the code of a process or core file: its code log, as a jitdump, or what else the process of a core file has written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,8 @@ use jitdump::Dump;
 use rustix::process::geteuid;
 
 use super::input::Input;
+use crate::core_sources::{CoreSources, Unused};
+use crate::files::Kind;
 use crate::foreign::Patience;
 use crate::process::{
     Core, CoreLog, DumpContext, Log, LogDump, dump_of, inner_pid, logs_of, merge, read_all,
@@ -42,16 +44,12 @@ pub fn of_process(pid: u32) -> Result<Input> {
     Ok(input(with_one_clock(dumps), format!("process {pid}")))
 }
 
-/// The code that the process of a core file had announced.
+/// The code that the process of a core file had announced, or had written to a jitdump or a perf map.
 pub fn of_core(path: &Path) -> Result<Input> {
     let core = Core::open(path)?;
     let logs = core.logs();
     if logs.is_empty() {
-        return Err(Error::Refused(format!(
-            "{}: no code log found: the runtime does not link jitscribe, or the core file lacks shared anonymous \
-             memory (bit 1 of /proc/PID/coredump_filter)",
-            text::path(core.path())
-        )));
+        return of_files(&core);
     }
     let read = |log: &CoreLog<'_>| {
         let context =
@@ -60,6 +58,32 @@ pub fn of_core(path: &Path) -> Result<Input> {
     };
     let dumps = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
     Ok(input(with_one_clock(dumps), text::path(path).to_string()))
+}
+
+/// A file in which the process of a core file described its code.
+fn of_files(core: &Core) -> Result<Input> {
+    let sources = CoreSources::of(core, &[Kind::Jitdump, Kind::PerfMap]);
+    let mut failures = Vec::new();
+    for file in &sources.found {
+        match Input::of_found(file) {
+            // V8 writes through a buffer: of a short run, the dump has only a header.
+            Ok(input) if input.has_code() => {
+                let path = text::path(&file.path);
+                note::say(format_args!("{}: no code log; reading {path}", text::path(core.path())));
+                return Ok(input);
+            }
+            Ok(_) => failures.push(format!("{} ({})", text::path(&file.path), Unused::Empty)),
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    failures.extend(sources.unused_text());
+    let files = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
+    Err(Error::Refused(format!(
+        "{}: no code log found: the runtime does not link jitscribe, or the core file lacks shared anonymous memory (bit 1 of \
+         /proc/PID/coredump_filter). Other files looked for: {files}. If the process wrote a jitdump or a perf map, pass that file \
+         instead",
+        text::path(core.path())
+    )))
 }
 
 /// Writes the perf map of a process where perf looks for it: in `/tmp` of the process's file system, under its own pid.

@@ -1,4 +1,4 @@
-//! Code logs in core files.
+//! Core files: the memory of a process that has ended, and the code logs in it.
 
 use std::fs::File;
 use std::io;
@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use code_log::{Head, Source};
 use object::{Object, ObjectSegment, ReadCache};
 
+use super::core_notes::{self, CoreNotes};
 use super::log_dump::CodeBytes;
 use super::logs::inherited_until;
+use super::memory::is_anonymous;
 use crate::{Error, Result, text};
 
 /// Logs begin at a page boundary.
@@ -22,6 +24,9 @@ pub struct Core {
     path: PathBuf,
     file: File,
     segments: Vec<Segment>,
+    /// The addresses of executable memory, whether the file has its content or not; sorted.
+    executable: Vec<Range<u64>>,
+    notes: CoreNotes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +60,7 @@ impl Core {
                 text::shell_path(path)
             )));
         }
-        let segments = {
+        let (segments, executable, notes) = {
             let cache = ReadCache::new(&file);
             let elf = object::File::parse(&cache).map_err(Error::format(path))?;
             if elf.kind() != object::ObjectKind::Core {
@@ -68,12 +73,37 @@ impl Core {
                 let (offset, size) = segment.file_range();
                 Segment { address: segment.address(), size, offset }
             };
+            let executable = elf.segments().filter(|segment| segment.permissions().executable());
+            let mut executable: Vec<Range<u64>> =
+                executable.map(|it| it.address()..it.address().saturating_add(it.size())).collect();
+            executable.sort_by_key(|range| range.start);
             let mut segments: Vec<Segment> = elf.segments().map(segment).collect();
             segments.retain(|segment| segment.size > 0);
             segments.sort_by_key(|segment| segment.address);
-            segments
+            (segments, executable, notes(&elf, &file))
         };
-        Ok(Self { path: path.to_owned(), file, segments })
+        Ok(Self { path: path.to_owned(), file, segments, executable, notes })
+    }
+
+    /// What its notes say about the process.
+    pub fn notes(&self) -> &CoreNotes {
+        &self.notes
+    }
+
+    /// Whether the memory at `address` was executable.
+    pub fn is_executable(&self, address: u64) -> bool {
+        let behind = self.executable.partition_point(|range| range.start <= address);
+        let range = behind.checked_sub(1).and_then(|at| self.executable.get(at));
+        range.is_some_and(|range| range.contains(&address))
+    }
+
+    /// The executable memory without a file, sorted by address.
+    pub fn anonymous_code(&self) -> impl Iterator<Item = Range<u64>> {
+        let of_file = |range: &Range<u64>| {
+            let file = self.notes.file_at(range.start);
+            file.is_some_and(|file| !is_anonymous(&file.path))
+        };
+        self.executable.iter().filter(move |range| !of_file(range)).cloned()
     }
 
     /// The file.
@@ -121,6 +151,33 @@ impl Core {
         }
         Ok(done)
     }
+}
+
+/// What the notes of a core file say.
+fn notes<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, file: &File) -> CoreNotes {
+    let (words, segments) = match elf {
+        object::File::Elf32(elf) => core_notes::note_segments(elf),
+        object::File::Elf64(elf) => core_notes::note_segments(elf),
+        _ => return CoreNotes::default(),
+    };
+    let mut notes = CoreNotes::default();
+    let mut left = core_notes::LARGEST;
+    for (offset, size) in segments {
+        // What the file does not have is not allocated.
+        let has = file.metadata().map_or(0, |it| it.len()).saturating_sub(offset);
+        let size = usize::try_from(size.min(left).min(has)).unwrap_or(0);
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(size).is_err() {
+            continue;
+        }
+        bytes.resize(size, 0);
+        if file.read_exact_at(&mut bytes, offset).is_err() {
+            continue;
+        }
+        left = left.saturating_sub(bytes.len() as u64);
+        notes.add(words, &bytes);
+    }
+    notes
 }
 
 impl CoreLog<'_> {

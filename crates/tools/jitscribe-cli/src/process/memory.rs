@@ -102,10 +102,7 @@ impl Mapping {
 
     /// Whether no file backs it. The kernel's own code (`[vdso]`, `[vsyscall]`) is no JIT compiler's.
     pub fn is_anonymous(&self) -> bool {
-        let name = self.name.as_slice();
-        let prefixes: [&[u8]; 6] =
-            [b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"[anon", b"[heap]"];
-        name.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix))
+        is_anonymous(&self.name)
     }
 
     /// Whether another mapping directly follows this one, in memory and in the same file.
@@ -115,6 +112,13 @@ impl Mapping {
             && (self.device, self.inode) == (next.device, next.inode)
             && self.offset.checked_add(length) == Some(next.offset)
     }
+}
+
+/// Whether the kernel names a mapping so that no file backs.
+pub fn is_anonymous(name: &[u8]) -> bool {
+    let prefixes: [&[u8]; 6] =
+        [b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"[anon", b"[heap]"];
+    name.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 impl Mappings {

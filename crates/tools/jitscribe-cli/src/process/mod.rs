@@ -4,6 +4,7 @@
 
 mod context;
 mod core;
+mod core_notes;
 mod executable;
 mod find;
 mod inside;

@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod containers;
 mod contract;
+mod core_files;
 mod demo;
 mod diff;
 mod dump;
