@@ -12,6 +12,7 @@ use end_to_end::debugger::crowd_frames;
 use end_to_end::jitscribe::{jitscribe, json};
 use end_to_end::running::Running;
 use end_to_end::tool::{ended, installed, path_behind, run, tool};
+use serde_json::Value;
 
 const CROWD: &str = env!("CARGO_BIN_EXE_crowd");
 
@@ -402,6 +403,141 @@ gdb.execute("kill")
             let found = rest.split_once(name);
             rest = found.unwrap_or_else(|| panic!("no {name} behind the others in\n{stack}")).1;
         }
+    }
+}
+
+/// Stops node by the signal of [`SCRIPT`], and shows the stack. `then` is done in gdb, and the process killed.
+fn stack_of_node(session: &Session, flags: &[&str], then: &str) -> Said {
+    let file = session.path("app.js");
+    fs::write(&file, SCRIPT).expect("a file");
+    let script = format!(
+        "gdb.execute('handle SIGUSR2 stop nopass')\ngdb.execute('run')\nshow('stack', 'backtrace')\n\
+         {then}\ngdb.execute('kill')\n"
+    );
+    let mut command = session.command(&script);
+    command.current_dir(session.folder.path()).args(["--no-env", "--", "node"]).args(flags);
+    let ended = ended(command.arg(&file));
+    assert!(ended.stdout.contains("@stack"), "{}\n{}", ended.stdout, ended.stderr);
+    Said(ended.stdout)
+}
+
+/// The functions in a stack, the innermost first.
+fn functions(stack: &str) -> Vec<&str> {
+    let frames = stack.lines().filter(|line| line.starts_with('#'));
+    frames.filter_map(function_of).collect()
+}
+
+/// The function of a frame: `#0  main ()`, or `#1  0x1234 in f ()`.
+fn function_of(frame: &str) -> Option<&str> {
+    let place = frame.split_once(' ')?.1.trim_start();
+    let named = place.split_once(" in ").filter(|(address, _)| address.starts_with("0x"));
+    named.map_or(place, |(_, name)| name).split(" (").next()
+}
+
+#[track_caller]
+fn is_whole(said: &Said) -> &str {
+    let stack = said.parts("stack")[0];
+    let last = stack.trim_end().lines().last().unwrap_or_default();
+    assert!(last.ends_with("_start ()"), "not whole:\n{}", said.0);
+    stack
+}
+
+/// What is said of a node that was started without options.
+const SWITCH: &str = "Start it so: node --perf-basic-prof";
+
+#[test]
+fn code_that_nothing_announces_is_unwound() {
+    for debugger in debuggers() {
+        let session = Session::new(&debugger);
+        let said = stack_of_node(&session, &["--no-opt", "--always-sparkplug"], "");
+        let stack = is_whole(&said);
+        assert!(stack.matches(" in ?? ()").count() >= 3, "{stack}");
+        assert_eq!(said.0.matches(SWITCH).count(), 1, "{}", said.0);
+    }
+}
+
+/// With its perf map, and without.
+#[test]
+fn stacks_in_a_core_file_of_node_are_whole() {
+    let first = &debuggers()[0];
+    let session = Session::new(first);
+    let (core, map) = (session.path("core"), session.path("map"));
+    let then = format!(
+        "gdb.execute('generate-core-file {}')\n\
+         import os; os.symlink('/tmp/perf-%d.map' % gdb.selected_inferior().pid, {map:?})",
+        core.display()
+    );
+    // Baseline code has no prologue of its own.
+    let flags = ["--perf-basic-prof", "--interpreted-frames-native-stack", "--always-sparkplug"];
+    let said = stack_of_node(&session, &flags, &then);
+    let live = functions(is_whole(&said));
+    let map = fs::read_link(map).expect("a link");
+    let show = |debugger: &Path, options: &[&str]| {
+        let reader = Session::new(debugger);
+        let mut command = reader.command("show('stack', 'backtrace')\n");
+        command.args(options);
+        reader.run(command.arg("--core").arg(&core).arg(node()))
+    };
+    let names = |said: &Said| {
+        let stack = is_whole(said);
+        ["middle ", "outer "].iter().filter(|name| stack.contains(**name)).count()
+    };
+    assert_eq!(names(&said), 2, "{}", said.0);
+    for debugger in debuggers() {
+        let of_core = show(&debugger, &[]);
+        assert_eq!(names(&of_core), 2, "{}", of_core.0);
+        // The C library of Debian 12 has no symbols that gdb of Debian 13 finds.
+        if debugger == *first {
+            assert_eq!(functions(is_whole(&of_core)), live, "{}", of_core.0);
+        }
+    }
+    let moved = session.path("moved.map");
+    fs::copy(&map, &moved).expect("a copy");
+    fs::remove_file(&map).expect("the map");
+    for debugger in debuggers() {
+        let without = show(&debugger, &[]);
+        assert_eq!(names(&without), 0, "{}", without.0);
+        assert_eq!(functions(is_whole(&without)).len(), live.len(), "{}", without.0);
+        assert_eq!(without.0.matches(SWITCH).count(), 1, "{}", without.0);
+        let is_missing = format!("{} (not there)", map.display());
+        assert_eq!(without.0.matches(&is_missing).count(), 1, "{}", without.0);
+    }
+    let of_named = show(first, &["--perf-map", moved.to_str().expect("UTF-8")]);
+    assert_eq!(functions(is_whole(&of_named)), live, "{}", of_named.0);
+}
+
+/// The program of node's core files.
+fn node() -> PathBuf {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let places = std::env::split_paths(&path).map(|folder| folder.join("node"));
+    places.into_iter().find(|place| place.is_file()).expect("node is installed")
+}
+
+/// An lldb whose Python lacks its module, as that of Debian 12: it asks for the state of the process.
+#[test]
+fn a_process_is_asked_to_register_its_code_for_an_lldb_without_python() {
+    let session = Session::new(Path::new("lldb"));
+    let lldb = session.path("lldb");
+    let status = format!("{:?} ctl -p $PROCESS --json status", jitscribe().get_program());
+    let text = format!("#!/bin/sh\ncase \"$1\" in --no-lldbinit) ;; *) {status} ;; esac\n");
+    fs::write(&lldb, text).expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&lldb, executable).expect("permissions");
+    for (setting, before) in [("gdb=auto", false), ("gdb", true)] {
+        let program = start_waiting(setting, &["100"]);
+        let pid = program.pid().to_string();
+        let mut command = jitscribe();
+        command.args(["debug", "--lldb", "--debugger"]).arg(&lldb).args(["-p", &pid]);
+        let ended = ended(command.env("PROCESS", &pid));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let during: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!(during["gdb"], true, "{setting}");
+        // It waits for its input, and announces nothing.
+        assert_eq!(during["asked"], !before, "{setting}");
+        let is_said = ended.stderr.contains("it does so with its next announcement");
+        assert_eq!(is_said, !before, "{}", ended.stderr);
+        let after = json(jitscribe().args(["ctl", "-p", &pid, "--json", "status"]));
+        assert_eq!(after["gdb"], before, "{setting}");
     }
 }
 

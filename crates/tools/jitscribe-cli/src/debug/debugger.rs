@@ -7,19 +7,20 @@ use std::process::{Command, Stdio};
 
 use printable::Hexadecimal;
 
-use crate::{Error, Result, bridge, companion, note, text};
+use crate::files::{Kind, Named};
+use crate::{Error, Result, bridge, child, companion, note, text};
 
 /// The reader, for a gdb without Python.
 const READER: &str = "libjitscribe_gdb.so";
 
 /// A kind of debugger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DebuggerKind {
     Gdb,
     Lldb,
 }
 
-impl Kind {
+impl DebuggerKind {
     fn name(self) -> &'static str {
         match self {
             Self::Gdb => "gdb",
@@ -46,11 +47,13 @@ impl Kind {
 /// A debugger that is about to be started.
 #[derive(Debug)]
 pub struct Debugger {
-    kind: Kind,
+    kind: DebuggerKind,
     program: PathBuf,
     command: Command,
     options: Vec<OsString>,
     has_script: bool,
+    /// Options for the script's server: the files that the user named.
+    sources: Vec<OsString>,
 }
 
 impl Debugger {
@@ -58,11 +61,12 @@ impl Debugger {
     ///
     /// # Errors
     /// If it is not installed.
-    pub fn new(kind: Kind, program: Option<&Path>, options: &[OsString]) -> Result<Self> {
+    pub fn new(kind: DebuggerKind, program: Option<&Path>, options: &[OsString]) -> Result<Self> {
         let program = program.unwrap_or(Path::new(kind.name())).to_owned();
         let command = Command::new(&program);
         let options = options.to_owned();
-        let mut debugger = Self { kind, program, command, options, has_script: false };
+        let mut debugger =
+            Self { kind, program, command, options, has_script: false, sources: Vec::new() };
         debugger.has_script = debugger.has_python()?;
         if !debugger.has_script {
             note::warning(format_args!(
@@ -71,6 +75,44 @@ impl Debugger {
             ));
         }
         Ok(debugger)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> DebuggerKind {
+        self.kind
+    }
+
+    /// Makes lldb read symbol files, of which the addresses are those in the process.
+    pub fn add_modules(&mut self, files: &[PathBuf]) {
+        for file in files {
+            // The name is ours, and the folder the user's.
+            let name = file.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+            for command in [
+                format!("target modules add \"{name}\""),
+                format!("target modules load --file \"{name}\" --slide 0"),
+            ] {
+                self.command.arg("-o").arg(command);
+            }
+        }
+    }
+
+    /// Whether a script shows it code. Otherwise, it knows what the process registers by itself.
+    pub fn has_script(&self) -> bool {
+        self.has_script
+    }
+
+    /// Makes the script read these files.
+    ///
+    /// # Errors
+    /// If a path is relative and the working directory is unknown.
+    pub fn with_sources(mut self, named: &[(Kind, Named)]) -> Result<Self> {
+        for (kind, Named { pid, path }) in named {
+            let path = std::path::absolute(path).map_err(Error::file(path))?;
+            let mut value = pid.map(|pid| OsString::from(format!("{pid}="))).unwrap_or_default();
+            value.push(path);
+            self.sources.extend([kind.option().into(), value]);
+        }
+        Ok(self)
     }
 
     /// For a running process.
@@ -85,8 +127,10 @@ impl Debugger {
         self.add_script(Some(core));
         self.command.arg("-c").arg(core);
         match self.kind {
-            Kind::Gdb => self.command.args(program),
-            Kind::Lldb => self.command.args(program.iter().flat_map(|it| [Path::new("-f"), it])),
+            DebuggerKind::Gdb => self.command.args(program),
+            DebuggerKind::Lldb => {
+                self.command.args(program.iter().flat_map(|it| [Path::new("-f"), it]))
+            }
         };
         self.command
     }
@@ -99,8 +143,8 @@ impl Debugger {
         let script = words.first().and_then(|program| bridge::script(program));
         let behind = usize::from(script.is_some());
         let (option, set, last) = match self.kind {
-            Kind::Gdb => ("-iex", "set exec-wrapper env", "--args"),
-            Kind::Lldb => ("-O", "settings set target.env-vars", "--"),
+            DebuggerKind::Gdb => ("-iex", "set exec-wrapper env", "--args"),
+            DebuggerKind::Lldb => ("-O", "settings set target.env-vars", "--"),
         };
         if let Some(setting) = setting {
             self.command.arg(option).arg(format!("{set} {setting}"));
@@ -124,29 +168,31 @@ impl Debugger {
     fn has_python(&self) -> Result<bool> {
         let mut asked = Command::new(&self.program);
         match self.kind {
-            Kind::Gdb => asked.arg("--configuration"),
+            DebuggerKind::Gdb => asked.arg("--configuration"),
             // Debian 12 has an lldb whose Python lacks the module.
-            Kind::Lldb => asked.args(["--no-lldbinit", "--batch", "-o", "script lldb.SBDebugger"]),
+            DebuggerKind::Lldb => {
+                asked.args(["--no-lldbinit", "--batch", "-o", "script lldb.SBDebugger"])
+            }
         };
         asked.stdin(Stdio::null()).stderr(Stdio::null());
         let output =
             asked.output().map_err(|error| not_started(self.program.as_os_str(), error))?;
         let has = |part: &[u8]| output.stdout.windows(part.len()).any(|text| text == part);
         Ok(match self.kind {
-            Kind::Gdb => !has(b"--without-python"),
-            Kind::Lldb => has(b"<class 'lldb.SBDebugger'>"),
+            DebuggerKind::Gdb => !has(b"--without-python"),
+            DebuggerKind::Lldb => has(b"<class 'lldb.SBDebugger'>"),
         })
     }
 
     /// Adds the user's options and the script. The script comes last, so that it sees a hook that the user defines with `-iex`.
     fn add_script(&mut self, core: Option<&Path>) {
-        if self.has_script && self.kind == Kind::Lldb && core.is_some() {
+        if self.has_script && self.kind == DebuggerKind::Lldb && core.is_some() {
             // lldb runs no stop hook when it loads a core file.
             self.command.args(["-o", "jitscribe refresh"]);
         }
         self.command.args(&self.options);
         if !self.has_script {
-            let reader = companion::library(READER).filter(|_| self.kind == Kind::Gdb);
+            let reader = companion::library(READER).filter(|_| self.kind == DebuggerKind::Gdb);
             if let Some(reader) = reader {
                 let mut load = OsString::from("jit-reader-load ");
                 load.push(reader);
@@ -155,26 +201,40 @@ impl Debugger {
             return;
         }
         // Paths are encoded, as they may contain any character.
-        let path = |path: &Path| {
-            let bytes = Hexadecimal(path.as_os_str().as_bytes());
-            format!("os.fsdecode(bytes.fromhex('{bytes}'))")
+        let word = |word: &OsStr| {
+            format!("os.fsdecode(bytes.fromhex('{}'))", Hexadecimal(word.as_bytes()))
         };
+        let path = |path: &Path| word(path.as_os_str());
         let own = path(&companion::own());
-        let (option, word, flag) = match self.kind {
-            Kind::Gdb => ("-iex", "python", ""),
-            Kind::Lldb => ("-O", "script", ", '--lldb'"),
+        let sources = self.sources.iter().map(|source| word(source)).collect::<Vec<_>>().join(", ");
+        let (option, python, flag) = match self.kind {
+            DebuggerKind::Gdb => ("-iex", "python", ""),
+            DebuggerKind::Lldb => ("-O", "script", ", '--lldb'"),
         };
         let core = core.map_or_else(|| "None".to_owned(), path);
         let mut script = format!(
-            "{word} import os, subprocess, sys, types; m = types.ModuleType('jitscribe_script'); \
-             sys.modules[m.__name__] = m; m.COMMAND = {own}; m.CORE = {core}; \
+            "{python} import os, subprocess, sys, types; m = types.ModuleType('jitscribe_script'); \
+             sys.modules[m.__name__] = m; m.COMMAND = {own}; m.CORE = {core}; m.SOURCES = [{sources}]; \
              exec(compile(subprocess.check_output([m.COMMAND, 'debug', '--print-script'{flag}]), m.__name__, 'exec'), \
              m.__dict__)"
         );
-        if self.kind == Kind::Lldb {
+        if self.kind == DebuggerKind::Lldb {
             script.push_str("; import jitscribe_script; m.__lldb_init_module(lldb.debugger, {})");
         }
         self.command.arg(option).arg(script);
+    }
+}
+
+/// Runs it to its end.
+///
+/// # Errors
+/// If it cannot be started, or fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let missing = Debugger::missing(command.get_program());
+    let status = child::run_in_foreground(command, &missing)?;
+    match child::exit_code(status) {
+        0 => Ok(()),
+        code => Err(Error::Child(code)),
     }
 }
 

@@ -211,6 +211,14 @@ def registered_codes():
     return codes
 
 
+def stopped_at():
+    """Where the process was stopped; None if this is not known, as while it runs."""
+    try:
+        return int(gdb.parse_and_eval("(unsigned long)$pc"))
+    except (gdb.error, ValueError):
+        return None
+
+
 def name_in(location):
     """The last component of a function's name, without parameters and template arguments."""
     depth, plain = 0, []
@@ -333,6 +341,7 @@ class Inferior:
             "inferior": self.number,
             "of": self.subject,
             "registered": registered_codes(),
+            "pc": stopped_at(),
         })
         if answer is None:
             return False

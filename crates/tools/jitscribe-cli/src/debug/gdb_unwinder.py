@@ -16,6 +16,7 @@ class Stack:
     def __init__(self, register, offset, saved, jump=None):
         self.register = register
         self.offset = offset
+        # Which registers were saved, and at which offsets from there.
         self.saved = saved
         # The register with the return address, if it is not on the stack.
         self.jump = jump
@@ -55,6 +56,48 @@ def frame_pointer_rule(code, offset):
     return FRAME
 
 
+# A call instruction at the end of the bytes.
+CALL = re.compile(
+    rb"(?:\xe8.{4}|\xff(?:[\xd0-\xd7]|[\x10-\x13\x16\x17]|\x14.|\x15.{4}|[\x50-\x53\x55-\x57].|\x54.."
+    rb"|[\x90-\x93\x95-\x97].{4}|\x94.{5}))\Z",
+    re.DOTALL,
+)
+
+
+def read(address, size):
+    return bytes(gdb.selected_inferior().read_memory(address, size))
+
+
+def number_at(address):
+    return int.from_bytes(read(address, 8), "little")
+
+
+class Guess:
+    """Rules of which the first is taken that leads behind a call instruction. If none does, it is `otherwise`."""
+
+    def __init__(self, rules, otherwise):
+        self.rules = rules
+        self.otherwise = otherwise
+
+    def rule(self, pending):
+        return next((rule for rule in self.rules if self.holds(rule, pending)), self.otherwise)
+
+    @staticmethod
+    def holds(rule, pending):
+        if rule.jump is not None:
+            return True
+        stack = int(pending.read_register("rsp"))
+        sp = int(pending.read_register(rule.register)) + rule.offset
+        # No frame is larger than this.
+        if not stack < sp < stack + (1 << 30):
+            return False
+        try:
+            caller = number_at(sp + rule.saved["rip"])
+            return CALL.search(read(caller - 8, 8)) is not None
+        except (gdb.error, OverflowError):
+            return False
+
+
 class Builtins:
     """V8's builtins: code in the executable that keeps a frame pointer, without unwind info."""
 
@@ -78,12 +121,15 @@ class Builtins:
 
 
 class CodeUnwinder(Unwinder):
-    """Unwinds code that gdb has no unwind info for: V8's builtins, and code that was made since the last refresh."""
+    """Unwinds code that gdb has no unwind info for: V8's builtins, code that was made since the last refresh, and code that nothing
+    announces."""
 
     # The most bytes of a function that are read.
     LARGEST = 1 << 16
     # How many bytes behind an address are searched for the prologue.
     BEHIND = 1 << 10
+    # How many bytes before an address are searched for the prologue of code of which nothing is known.
+    BEFORE = 1 << 14
     # Numbers of registers in DWARF.
     REGISTERS = (
         "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
@@ -108,7 +154,12 @@ class CodeUnwinder(Unwinder):
         try:
             pc = pending.read_register("rip")
             known = self.rule(int(pc))
-            return known and self.unwound(pending, known[0], known[1], pc)
+            if known is None:
+                return None
+            rule, start = known
+            if isinstance(rule, Guess):
+                rule = rule.rule(pending)
+            return rule and self.unwound(pending, rule, start, pc)
         except (gdb.error, ValueError):
             # Another machine, or a stack that cannot be read.
             return None
@@ -139,8 +190,14 @@ class CodeUnwinder(Unwinder):
         code = answer and answer["code"]
         if not code:
             return None
+        if code["start"] is None:
+            return self.guessed(pc)
         if code["rules"] is None:
-            return self.by_frame_pointer(code["start"], pc)
+            start = code["start"]
+            known = self.by_frame_pointer(start, pc)
+            rule = known[0] if known else AT_ENTRY if pc == start else FRAME
+            # V8's baseline code calls its prologue: if there is one here, it belongs to the next function.
+            return Guess([rule, FRAME], rule), start
         register, offset = code["rules"]["cfa"]
         saved = {self.REGISTERS[number]: at for number, at in code["rules"]["saved"] if number < 17}
         return Stack(self.REGISTERS[register], offset, saved), code["start"]
@@ -148,15 +205,30 @@ class CodeUnwinder(Unwinder):
     def by_frame_pointer(self, start, pc):
         if pc - start > self.LARGEST:
             return FRAME, start
-        inferior = gdb.selected_inferior()
-        code = bytes(inferior.read_memory(start, pc - start + 8))
+        code = read(start, pc - start + 8)
         try:
-            code += bytes(inferior.read_memory(start + len(code), self.BEHIND))
+            code += read(start + len(code), self.BEHIND)
         except gdb.error:
             # The end of the memory.
             pass
         rule = frame_pointer_rule(code, pc - start)
         return rule and (rule, start)
+
+    def guessed(self, pc):
+        """The rule for code that nothing announces. Its beginning is the last prologue before the address."""
+        begin = max(pc - self.BEFORE, 0)
+        try:
+            code = read(begin, pc - begin + 8)
+        except gdb.error:
+            # The memory begins later: at a page, at the latest that of the address.
+            begin = pc & ~0xfff
+            code = read(begin, pc - begin + 8)
+        prologues = [found.start() for found in PROLOGUE.finditer(code) if found.start() <= pc - begin]
+        if not prologues:
+            return Guess([FRAME], None), pc
+        start = begin + prologues[-1]
+        rule = self.by_frame_pointer(start, pc)
+        return rule and (Guess([rule[0], FRAME], None), start)
 
     @staticmethod
     def unwound(pending, rule, start, pc):
@@ -164,8 +236,7 @@ class CodeUnwinder(Unwinder):
         sp = int(base) + rule.offset
         info = pending.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(start)))
         for register, offset in rule.saved.items():
-            content = bytes(gdb.selected_inferior().read_memory(sp + offset, 8))
-            value = gdb.Value(int.from_bytes(content, "little"))
+            value = gdb.Value(number_at(sp + offset))
             info.add_saved_register(register, value.cast(pc.type if register == "rip" else base.type))
         if rule.jump is not None:
             info.add_saved_register("rip", pending.read_register(rule.jump).cast(pc.type))

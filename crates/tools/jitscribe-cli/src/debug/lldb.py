@@ -47,6 +47,12 @@ def registered_codes(target):
     return codes
 
 
+def stopped_at(process):
+    """Where the process was stopped; None if this is not known."""
+    pc = process.GetSelectedThread().GetFrameAtIndex(0).GetPC()
+    return None if pc == lldb.LLDB_INVALID_ADDRESS else pc
+
+
 class Process:
     """What lldb has been told about the code of one process."""
 
@@ -63,6 +69,7 @@ class Process:
             "inferior": self.target.GetProcess().GetUniqueID(),
             "of": self.subject,
             "registered": registered_codes(self.target),
+            "pc": stopped_at(self.target.GetProcess()),
         })
         if answer is None:
             return

@@ -4,10 +4,13 @@
 //! of the code that is new ([`sources`] reads what there is, [`live`] finds out what is live, [`shown`] keeps the files).
 
 mod debugger;
+mod executable_memory;
 mod live;
+mod registered;
 mod server;
 mod shown;
 mod sources;
+mod switch;
 mod unwind;
 
 use std::ffi::{OsStr, OsString};
@@ -15,12 +18,14 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::files::{Kind, Named};
 use crate::record::print_preparation;
 use crate::runtimes::Preparation;
 use crate::text::Out;
-use crate::{Error, Result, bridge, child, note};
+use crate::{Error, Result, bridge, note};
 use debugger::not_started;
-pub use debugger::{Debugger, Kind};
+pub use debugger::{Debugger, DebuggerKind};
+use server::Subject;
 
 /// Debug a process, a core file or a command, with its JIT-compiled code
 ///
@@ -37,6 +42,8 @@ pub use debugger::{Debugger, Kind};
     after_help = "EXAMPLES:
   jitscribe debug -p 4711                       attach to a process
   jitscribe debug --core core ./program         examine a core file
+  jitscribe debug --core core --perf-map perf-7.map ./program
+                                                the same, with a perf map that was moved
   jitscribe debug -- node app.js                run a command
   jitscribe debug --arg=-batch --arg=-ex --arg=bt -p 4711
                                                 print the call stack and detach
@@ -57,6 +64,14 @@ pub struct Args {
     /// With --core: the program that dumped core
     #[arg(value_name = "PROGRAM", requires = "core")]
     program: Option<PathBuf>,
+
+    /// Read this perf map instead of searching for one [default: /tmp/perf-PID.map; for a core file, also beside it]
+    #[arg(long, value_name = "[PID=]FILE")]
+    perf_map: Vec<Named>,
+
+    /// Read this jitdump instead of searching for those that the process has mapped
+    #[arg(long, value_name = "[PID=]FILE")]
+    jitdump: Vec<Named>,
 
     /// Start lldb instead of gdb
     #[arg(long)]
@@ -87,24 +102,46 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+impl Args {
+    /// The files that the user named.
+    fn named(&self) -> Vec<(Kind, Named)> {
+        let maps = self.perf_map.iter().map(|map| (Kind::PerfMap, map.clone()));
+        let dumps = self.jitdump.iter().map(|dump| (Kind::Jitdump, dump.clone()));
+        maps.chain(dumps).collect()
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let kind = if args.lldb { Kind::Lldb } else { Kind::Gdb };
+    let kind = if args.lldb { DebuggerKind::Lldb } else { DebuggerKind::Gdb };
     if args.serve {
-        return server::serve();
+        return server::serve(args.named());
     }
     if args.print_script {
         let mut out = Out::new();
         std::io::Write::write_all(&mut out, kind.script().as_bytes()).map_err(Error::Stdout)?;
         return out.finish();
     }
-    let debugger = || Debugger::new(kind, args.debugger.as_deref(), &args.arg);
-    if let Some(pid) = args.pid {
-        return replace_by(debugger()?.attach(pid));
-    }
-    if let Some(core) = &args.core {
-        let core = std::path::absolute(core).map_err(Error::file(core))?;
-        return replace_by(debugger()?.core(&core, args.program.as_deref()));
+    let debugger = || {
+        let debugger = Debugger::new(kind, args.debugger.as_deref(), &args.arg)?;
+        debugger.with_sources(&args.named())
+    };
+    let subject = match (args.pid, &args.core) {
+        (Some(pid), _) => Some(Subject::Pid(pid)),
+        (_, Some(core)) => {
+            Some(Subject::Core(std::path::absolute(core).map_err(Error::file(core))?))
+        }
+        (None, None) => None,
+    };
+    if let Some(subject) = subject {
+        let (debugger, program) = (debugger()?, args.program.as_deref());
+        if !debugger.has_script() {
+            return registered::debug(debugger, &subject, program, args.named());
+        }
+        return replace_by(match subject {
+            Subject::Pid(pid) => debugger.attach(pid),
+            Subject::Core(core) => debugger.core(&core, program),
+        });
     }
     if args.command.is_empty() {
         return Err(Error::Usage(
@@ -140,12 +177,7 @@ fn run_command(debugger: Debugger, args: &Args) -> Result<()> {
     let library = if args.no_env { None } else { preload(&prepared) };
     let mut command = debugger.launch(&prepared.command, library.as_deref());
     command.envs(&prepared.variables);
-    let missing = Debugger::missing(command.get_program());
-    let status = child::run_in_foreground(&mut command, &missing)?;
-    match child::exit_code(status) {
-        0 => Ok(()),
-        code => Err(Error::Child(code)),
-    }
+    debugger::run(&mut command)
 }
 
 /// The library to load into the command. Without it, runtimes still write files.

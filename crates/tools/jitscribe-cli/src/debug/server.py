@@ -5,6 +5,8 @@ import subprocess
 
 # The command to run; `jitscribe debug` sets it to its own path.
 COMMAND = globals().get("COMMAND", "jitscribe")
+# Options for it: the files that the user named.
+SOURCES = globals().get("SOURCES", [])
 
 
 class ServerProcess:
@@ -16,7 +18,7 @@ class ServerProcess:
     def start(self):
         # In a session of its own, Ctrl-C does not reach it.
         self.process = subprocess.Popen(
-            [COMMAND, "debug", "--serve"],
+            [COMMAND, "debug", "--serve"] + SOURCES,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

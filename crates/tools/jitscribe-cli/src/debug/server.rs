@@ -2,7 +2,7 @@
 //!
 //! It ends when its standard input does, and deletes its symbol files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::live::{self, Plain};
 use super::shown::{Change, Shown, folder_in};
 use super::sources::Sources;
+use super::switch;
 use super::unwind::{self, CodeAt};
+use crate::files::{Kind, Named};
 use crate::text::Out;
 use crate::{Error, Result, process};
 
@@ -29,6 +31,9 @@ enum Request {
         of: Subject,
         /// Address and size of the codes that the debugger knows from the process itself.
         registered: Vec<(u64, u64)>,
+        /// Where the process was stopped.
+        #[serde(default)]
+        pc: Option<u64>,
     },
     /// Finds the code at an address.
     Unwind {
@@ -51,8 +56,10 @@ enum Request {
 /// What is debugged.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Subject {
+pub enum Subject {
+    /// This process.
     Pid(u32),
+    /// This core file.
     Core(PathBuf),
 }
 
@@ -86,25 +93,28 @@ struct Inferior {
     sources: Sources,
     shown: Shown,
     plain: Plain,
+    /// The messages that the user has got. Each is shown once.
+    said: HashSet<String>,
 }
 
 #[derive(Debug)]
 struct Server {
+    named: Vec<(Kind, Named)>,
     folder: tempfile::TempDir,
     folders: usize,
     inferiors: HashMap<u64, Inferior>,
 }
 
-/// Answers requests until standard input ends.
+/// Answers requests until standard input ends. `named` are files that the user named.
 ///
 /// # Errors
 /// If the folder for symbol files cannot be created, or standard output is closed.
-pub fn serve() -> Result<()> {
+pub fn serve(named: Vec<(Kind, Named)>) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("jitscribe-debug-")
         .tempdir()
         .map_err(Error::file(std::env::temp_dir()))?;
-    let mut server = Server { folder, folders: 0, inferiors: HashMap::new() };
+    let mut server = Server { named, folder, folders: 0, inferiors: HashMap::new() };
     let mut out = Out::by_lines();
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(Error::file("standard input"))?;
@@ -118,7 +128,11 @@ pub fn serve() -> Result<()> {
 }
 
 impl Subject {
-    fn read(&self, sources: &mut Sources) -> Result<()> {
+    /// Reads what it has now.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(&self, sources: &mut Sources) -> Result<()> {
         match self {
             Self::Pid(pid) => sources.read_process(*pid),
             Self::Core(path) => sources.read_core(path),
@@ -130,16 +144,17 @@ impl Inferior {
     /// The code at an address of which the debugger knows nothing yet.
     fn new_code_at(&mut self, pc: u64) -> Option<CodeAt> {
         self.of.read(&mut self.sources).ok()?;
-        unwind::code_at(&self.sources, pc)
+        let nameless = || self.sources.memory.contains(pc).then(CodeAt::nameless);
+        unwind::code_at(&self.sources, pc).or_else(nameless)
     }
 }
 
 impl Server {
     fn answer(&mut self, request: Request) -> Answer {
         match request {
-            Request::Sync { inferior, of, registered } => {
+            Request::Sync { inferior, of, registered, pc } => {
                 let mut answer = Answer::default();
-                if let Err(error) = self.sync(inferior, of, &registered, &mut answer) {
+                if let Err(error) = self.sync(inferior, of, &registered, pc, &mut answer) {
                     answer.notes.push(error.to_string());
                 }
                 answer
@@ -167,17 +182,19 @@ impl Server {
         number: u64,
         of: Subject,
         registered: &[(u64, u64)],
+        pc: Option<u64>,
         answer: &mut Answer,
     ) -> Result<()> {
         if self.inferiors.get(&number).is_none_or(|inferior| inferior.of != of) {
             let folder = folder_in(self.folder.path(), self.folders)?;
             self.folders += 1;
-            let (sources, shown, plain) =
-                (Sources::default(), Shown::new(folder), Plain::default());
-            let inferior = Inferior { of, sources, shown, plain };
+            let sources = Sources::with_named(self.named.clone());
+            let (shown, plain, said) = (Shown::new(folder), Plain::default(), HashSet::new());
+            let inferior = Inferior { of, sources, shown, plain, said };
             self.inferiors.insert(number, inferior);
         }
-        let Some(Inferior { of, sources, shown, plain }) = self.inferiors.get_mut(&number) else {
+        let Some(Inferior { of, sources, shown, plain, said }) = self.inferiors.get_mut(&number)
+        else {
             return Ok(());
         };
         of.read(sources)?;
@@ -185,6 +202,14 @@ impl Server {
             registered.iter().map(|(start, size)| *start..start.saturating_add(*size)).collect();
         let (Change { remove, add }, without_info) = live::show(sources, &registered, shown)?;
         *plain = without_info;
+        let mut notes = std::mem::take(&mut sources.notes);
+        let is_announced =
+            !sources.logs.is_empty() || sources.files() > 0 || !registered.is_empty();
+        if !is_announced && !sources.memory.is_empty() {
+            let is_stopped_in_it = pc.is_some_and(|pc| sources.memory.contains(pc));
+            notes.extend(switch::message(sources.memory.files(), is_stopped_in_it));
+        }
+        notes.retain(|note| said.insert(note.clone()));
         *answer = Answer {
             remove,
             add,
@@ -193,7 +218,7 @@ impl Server {
             codes: shown.codes(),
             plain: plain.len(),
             symbol_files: shown.files(),
-            notes: std::mem::take(&mut sources.notes),
+            notes,
             code: None,
         };
         Ok(())

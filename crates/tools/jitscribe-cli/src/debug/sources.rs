@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use code_index::{CodeIndex, JITDUMP, PERF_MAP, translate_log};
 
+use super::executable_memory::ExecutableMemory;
+use crate::core_sources::CoreSources;
 use crate::files::content;
-use crate::files::{Believed, Inode, Kind, jitdump_pid, looks_like_marker, open_owned_by};
+use crate::files::{Believed, FoundSource, Inode, Kind, Named, jitdump_pid, looks_like_marker};
 use crate::foreign::{self, Patience, Task};
 use crate::process::{self, Core, DumpContext, LogDump, Mapping, WrittenFile};
 use crate::{Error, Result, text};
@@ -18,6 +20,10 @@ use crate::{Error, Result, text};
 /// What is known about the code. Later files take precedence over earlier ones, where both describe an address.
 #[derive(Debug, Default)]
 pub struct Sources {
+    /// Files that the user named. For their kinds, none are searched for.
+    named: Vec<(Kind, Named)>,
+    /// What was found for a core file, which is searched for once.
+    of_core: Option<CoreSources>,
     /// Perf maps and jitdumps that the process wrote by itself.
     files: Vec<Cached>,
     /// The logs, merged into one jitdump; empty if there is none.
@@ -26,6 +32,8 @@ pub struct Sources {
     pub logs: Vec<u64>,
     /// What was not read, and why.
     pub notes: Vec<String>,
+    /// Executable memory, and the mapped files.
+    pub memory: ExecutableMemory,
 }
 
 /// A file as it was when it was read.
@@ -73,14 +81,12 @@ struct FileState {
     modified: (i64, i64),
 }
 
-/// A file to read, the owner that it must have, and what it contains.
-struct Found {
-    path: PathBuf,
-    kind: Kind,
-    owner: Option<u32>,
-}
-
 impl Sources {
+    /// Of a process for which the user named these files.
+    pub fn with_named(named: Vec<(Kind, Named)>) -> Self {
+        Self { named, ..Self::default() }
+    }
+
     /// Perf maps and jitdumps, those with precedence last.
     pub fn contents(&self) -> impl Iterator<Item = (Kind, &[u8])> {
         self.all().map(|(kind, content)| (kind, content.bytes.as_slice()))
@@ -120,7 +126,12 @@ impl Sources {
         self.set_log(dumps);
         let is_log =
             |inode: u64, device: u64| logs.iter().any(|log| log.identity() == (pid, device, inode));
-        self.read_files(pid, is_log);
+        let inner = process::inner_pid(pid).unwrap_or(pid);
+        let mappings = mappings(pid);
+        let mut files = found(pid, inner, &self.kinds(), &mappings, is_log);
+        self.memory = ExecutableMemory::of_process(&mappings);
+        files.extend(self.named_for(&[pid, inner]));
+        self.read_files(files);
         Ok(())
     }
 
@@ -139,14 +150,39 @@ impl Sources {
         let dumps = logs.iter().map(|log| read(log).map_err(Error::format(path)));
         let dumps = dumps.collect::<Result<Vec<_>>>()?;
         self.set_log(dumps);
-        if self.logs.is_empty() {
+        let kinds = self.kinds();
+        let searched = self.of_core.get_or_insert_with(|| CoreSources::of(&core, &kinds));
+        let mut files = searched.found.clone();
+        let unused = searched.unused_text();
+        files.extend(self.named_for(core.notes().pid.as_slice()));
+        self.read_files(files);
+        self.memory = ExecutableMemory::of_core(&core);
+        if self.logs.is_empty() && self.files.is_empty() {
+            let path = text::path(path);
             self.notes.push(format!(
-                "{}: no code log found: the runtime does not link jitscribe, or the core file lacks shared anonymous memory \
-                 (bit 1 of /proc/PID/coredump_filter)",
-                text::path(path)
+                "{path}: no code log found: the runtime does not link jitscribe, or the core file lacks shared anonymous memory \
+                 (bit 1 of /proc/PID/coredump_filter)"
+            ));
+            let unused = unused.unwrap_or_else(|| "none, as the core file names none".into());
+            self.notes.push(format!(
+                "{path}: files looked for: {unused}. --jitdump FILE or --perf-map FILE names one"
             ));
         }
         Ok(())
+    }
+
+    /// The kinds of files to search for.
+    fn kinds(&self) -> Vec<Kind> {
+        let mut kinds = vec![Kind::Jitdump, Kind::PerfMap];
+        kinds.retain(|kind| self.named.iter().all(|(named, _)| named != kind));
+        kinds
+    }
+
+    /// The files that the user named for the process with these ids.
+    fn named_for(&self, pids: &[u32]) -> Vec<FoundSource> {
+        let is_of = |file: &&(Kind, Named)| file.1.pid.is_none_or(|pid| pids.contains(&pid));
+        let named = self.named.iter().filter(is_of);
+        named.map(|(kind, file)| FoundSource::named(*kind, file.path.clone())).collect()
     }
 
     /// Merges logs of one clock; logs of another clock cannot be ordered among them.
@@ -167,13 +203,14 @@ impl Sources {
         }
     }
 
-    /// Reads the files that changed since the last time.
-    fn read_files(&mut self, pid: u32, is_log: impl Fn(u64, u64) -> bool) {
+    /// Reads the files that changed since the last time. Jitdumps, which say more, have precedence over perf maps.
+    fn read_files(&mut self, mut files: Vec<FoundSource>) {
+        files.sort_by_key(|file| std::cmp::Reverse(file.kind));
         let mut before: Vec<Cached> = std::mem::take(&mut self.files);
-        for Found { path, kind, owner } in found(pid, is_log) {
-            let cached = before.iter().position(|file| file.path == path);
+        for found in files {
+            let cached = before.iter().position(|file| file.path == found.path);
             let cached = cached.map(|at| before.swap_remove(at));
-            match read(&path, kind, owner, cached) {
+            match read(&found, cached) {
                 Ok(file) => self.files.push(file),
                 Err(error) => self.notes.push(error.to_string()),
             }
@@ -181,20 +218,27 @@ impl Sources {
     }
 }
 
-/// The files of a process: its perf map, and the jitdumps that it has mapped.
-fn found(pid: u32, is_log: impl Fn(u64, u64) -> bool) -> Vec<Found> {
+/// The files of a process, of these kinds: its perf map, and the jitdumps that it has mapped.
+fn found(
+    pid: u32,
+    inner: u32,
+    kinds: &[Kind],
+    mappings: &[Mapping],
+    is_log: impl Fn(u64, u64) -> bool,
+) -> Vec<FoundSource> {
     let believed = Believed::about(None, &BTreeMap::new(), true, &[]);
     let mut all = Vec::new();
-    let inner = process::inner_pid(pid).unwrap_or(pid);
     let map = PathBuf::from(format!("/tmp/perf-{inner}.map"));
-    if is_of_process(&map, pid)
+    if kinds.contains(&Kind::PerfMap)
+        && is_of_process(&map, pid)
         && let Ok(owner) = believed.owner(&map, pid, None)
     {
-        all.push(Found { path: map, kind: Kind::PerfMap, owner });
+        all.push(FoundSource { path: map, kind: Kind::PerfMap, owner });
     }
-    let mappings = foreign::run(Task::Mappings { pid }, Vec::new(), Patience::NAMED);
-    let mappings = mappings.map(|answer| answer.bytes).unwrap_or_default();
-    for mapping in mappings.split(|byte| *byte == b'\n').filter_map(Mapping::parse) {
+    if !kinds.contains(&Kind::Jitdump) {
+        return all;
+    }
+    for mapping in mappings {
         if !looks_like_marker(&mapping.name) || is_log(mapping.inode, mapping.device) {
             continue;
         }
@@ -202,7 +246,7 @@ fn found(pid: u32, is_log: impl Fn(u64, u64) -> bool) -> Vec<Found> {
         let inode = Inode::new(mapping.device, mapping.inode);
         let is_new = all.iter().all(|file| file.path != path);
         if is_new && let Ok(owner) = believed.owner(&path, pid, Some(inode)) {
-            all.push(Found { path, kind: Kind::Jitdump, owner });
+            all.push(FoundSource { path, kind: Kind::Jitdump, owner });
         }
     }
     // Logs in formats of their own have no marker. A process has them open.
@@ -216,10 +260,16 @@ fn found(pid: u32, is_log: impl Fn(u64, u64) -> bool) -> Vec<Found> {
             && jitdump_pid(&path).is_some()
             && let Ok(owner) = believed.owner(&path, pid, Some(Inode::new(device, inode)))
         {
-            all.push(Found { path, kind: Kind::Jitdump, owner });
+            all.push(FoundSource { path, kind: Kind::Jitdump, owner });
         }
     }
     all
+}
+
+fn mappings(pid: u32) -> Vec<Mapping> {
+    let mappings = foreign::run(Task::Mappings { pid }, Vec::new(), Patience::NAMED);
+    let mappings = mappings.map(|answer| answer.bytes).unwrap_or_default();
+    mappings.split(|byte| *byte == b'\n').filter_map(Mapping::parse).collect()
 }
 
 /// Whether a file was changed since the process started. An older one belongs to an earlier process with the same id.
@@ -231,8 +281,9 @@ fn is_of_process(path: &Path, pid: u32) -> bool {
     u64::try_from(facts.modified.0).is_ok_and(|modified| modified + 1 >= began.as_secs())
 }
 
-fn read(path: &Path, kind: Kind, owner: Option<u32>, cached: Option<Cached>) -> Result<Cached> {
-    let file = open_owned_by(owner, path).map_err(Error::file(path))?;
+fn read(found: &FoundSource, cached: Option<Cached>) -> Result<Cached> {
+    let FoundSource { path, kind, .. } = found;
+    let file = found.open().map_err(Error::file(path))?;
     let facts = file.metadata().map_err(Error::file(path))?;
     let state = FileState {
         device: facts.dev(),
@@ -249,5 +300,5 @@ fn read(path: &Path, kind: Kind, owner: Option<u32>, cached: Option<Cached>) -> 
     };
     let bytes = content.map_err(Error::file(path))?.bytes;
     let bytes = translate_log(&bytes, 0).unwrap_or(bytes);
-    Ok(Cached { path: path.to_owned(), kind, state, content: Content::new(bytes) })
+    Ok(Cached { path: path.clone(), kind: *kind, state, content: Content::new(bytes) })
 }

@@ -11,8 +11,8 @@ use super::sources::Sources;
 /// A code, and the rules at one of its addresses.
 #[derive(Debug, Serialize)]
 pub struct CodeAt {
-    /// Its first address.
-    start: u64,
+    /// Its first address; `None` if nothing is known of it but that it is executable memory without a file.
+    start: Option<u64>,
     /// `None` if there is no unwind info.
     rules: Option<Rules>,
 }
@@ -20,7 +20,12 @@ pub struct CodeAt {
 impl CodeAt {
     /// A code without unwind info.
     pub fn plain(start: u64) -> Self {
-        Self { start, rules: None }
+        Self { start: Some(start), rules: None }
+    }
+
+    /// A code that nothing announces.
+    pub fn nameless() -> Self {
+        Self { start: None, rules: None }
     }
 }
 
@@ -38,7 +43,7 @@ pub fn code_at(sources: &Sources, address: u64) -> Option<CodeAt> {
     sources.indexed().rev().find_map(|(index, bytes)| {
         let found = index.last(AddressSpaceId::ONLY, address)?;
         let frames = index.describe(&found, bytes)?.frames();
-        Some(CodeAt { start: found.start, rules: rules_at(&frames, address) })
+        Some(CodeAt { start: Some(found.start), rules: rules_at(&frames, address) })
     })
 }
 

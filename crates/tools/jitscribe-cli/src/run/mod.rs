@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::debug::{Debugger, Kind};
+use crate::debug::{Debugger, DebuggerKind};
 use crate::record::summary::list_leftover_files;
 use crate::record::{check_program, print_preparation};
 use crate::runtimes::{Preparation, Stacks};
@@ -48,7 +48,7 @@ pub use words::arguments;
 pub struct Args {
     /// The tool: gdb, lldb, valgrind (same as memcheck), memcheck, callgrind, cachegrind, massif, dhat or perf
     #[arg(long, value_name = "TOOL", value_parser = debugger)]
-    with: Option<Kind>,
+    with: Option<DebuggerKind>,
     /// Leave the command and its environment unchanged except for the library: only what its runtimes write by
     /// themselves is announced
     #[arg(long)]
@@ -62,10 +62,10 @@ pub struct Args {
 }
 
 /// Parses the name of a debugger. Tools that record never get here ([`arguments`]).
-fn debugger(name: &str) -> Result<Kind, String> {
+fn debugger(name: &str) -> Result<DebuggerKind, String> {
     match name {
-        "gdb" => Ok(Kind::Gdb),
-        "lldb" => Ok(Kind::Lldb),
+        "gdb" => Ok(DebuggerKind::Gdb),
+        "lldb" => Ok(DebuggerKind::Lldb),
         _ => Err("the tools are gdb, lldb, valgrind, memcheck, callgrind, cachegrind, massif, dhat, perf".into()),
     }
 }
