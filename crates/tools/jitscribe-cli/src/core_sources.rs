@@ -74,7 +74,8 @@ impl CoreSources {
         let mut this = Self::default();
         let Some(pid) = core.notes().pid else { return this };
         let search = Search::new(core, pid);
-        let beside = core.path().parent().unwrap_or(Path::new(""));
+        let own = std::path::absolute(core.path()).unwrap_or_else(|_| core.path().to_owned());
+        let beside = own.parent().unwrap_or(Path::new(""));
         if kinds.contains(&Kind::Jitdump) {
             let mut mapped: Vec<PathBuf> = Vec::new();
             for file in &core.notes().files {
