@@ -11,6 +11,8 @@ use crate::mappings::{NO_SOURCE, Segment, segments};
 #[derive(Debug, Default)]
 pub struct SourceMap {
     sources: Vec<String>,
+    /// By the source's number.
+    contents: Vec<Option<String>>,
     /// Sorted by their positions in the generated text.
     segments: Vec<Segment>,
     damage: Option<Error>,
@@ -35,6 +37,8 @@ struct Json<'a> {
     root: Option<String>,
     #[serde(default)]
     sources: Vec<Option<String>>,
+    #[serde(rename = "sourcesContent", default)]
+    contents: Option<Vec<Option<String>>>,
     #[serde(borrow, default)]
     mappings: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -103,6 +107,8 @@ impl SourceMap {
             Some(source) => format!("{}/{source}", root.trim_end_matches('/')),
             None => String::new(),
         }));
+        let contents = json.contents.unwrap_or_default().into_iter();
+        self.contents.extend(contents.chain(std::iter::repeat(None)).take(count as usize));
         let all = &mut self.segments;
         let read = segments(&json.mappings, |mut segment| {
             let (line, column) = segment.generated;
@@ -158,6 +164,12 @@ impl SourceMap {
         &self.sources
     }
 
+    /// The texts of the sources, by their numbers, as far as the map has them. They are taken out of it.
+    #[must_use]
+    pub fn take_contents(&mut self) -> Vec<Option<String>> {
+        std::mem::take(&mut self.contents)
+    }
+
     /// The first error in the mappings, behind which those of the map, or of a section, were not read.
     #[must_use]
     pub fn damage(&self) -> Option<&Error> {
@@ -193,6 +205,20 @@ mod tests {
         assert_eq!(at(&map, 1, 99), None);
         assert_eq!(at(&map, 1, 0), Some(("src/a.ts", 1, 1)));
         assert_eq!((at(&map, 2, 1), at(&map, 3, 1), at(&map, 0, 1)), (None, None, None));
+    }
+
+    #[test]
+    fn each_source_has_its_own_text() {
+        let map = br#"{"version":3,"sections":[
+            {"offset":{"line":0,"column":0},"map":{"version":3,"sources":["a","b"],"sourcesContent":["A"],"mappings":""}},
+            {"offset":{"line":1,"column":0},"map":{"version":3,"sources":["c"],"sourcesContent":null,"mappings":""}},
+            {"offset":{"line":2,"column":0},"map":{"version":3,"sources":["d",null],"sourcesContent":[null,"E","no source"],"mappings":""}},
+            {"offset":{"line":3,"column":0},"map":{"version":3,"sources":["f"],"sourcesContent":["F"],"mappings":""}}]}"#;
+        let mut map = SourceMap::parse(map).unwrap();
+        let contents = map.take_contents();
+        let contents: Vec<_> = contents.iter().map(|text| text.as_deref().unwrap_or("-")).collect();
+        assert_eq!(map.sources(), ["a", "b", "c", "d", "", "f"]);
+        assert_eq!(contents, ["A", "-", "-", "-", "E", "F"]);
     }
 
     #[test]

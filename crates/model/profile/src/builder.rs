@@ -9,6 +9,7 @@ use crate::id::{
     CodeId, EventId, FrameId, FunctionId, Id, ModuleId, ProcessId, StackId, StringId, ThreadId,
 };
 use crate::origin::{Event, Module, Process, Thread};
+use crate::position::Position;
 use crate::profile::{About, Missing, Profile};
 use crate::sample::{SampleRow, Samples};
 use crate::stack::{Frame, Stack};
@@ -34,6 +35,8 @@ pub struct Builder {
     missing: Vec<Missing>,
     about: About,
     sources: FxHashMap<StringId, ContentHash>,
+    /// The files of lines, of functions without a file.
+    line_files: FxHashMap<FunctionId, StringId>,
 }
 
 impl Builder {
@@ -140,6 +143,24 @@ impl Builder {
         self.frames.add(frame)
     }
 
+    /// The number of a frame at a position, whose line and column it gets if they are of the function's file ([`Profile::file_of`]). All lines of a function are of one
+    /// file: those of others would be shown beside its text.
+    pub fn frame_at(&mut self, mut frame: Frame, position: Position) -> FrameId {
+        let known = self.function_row(frame.function).map(|function| function.file);
+        let file = match known.filter(|file| !file.is_empty()) {
+            Some(file) => file,
+            None if position.line == 0 => position.file,
+            None if position.file.is_empty() => {
+                self.line_files.get(&frame.function).copied().unwrap_or(position.file)
+            }
+            None => *self.line_files.entry(frame.function).or_insert(position.file),
+        };
+        if file == position.file {
+            (frame.line, frame.column) = (position.line, position.column);
+        }
+        self.frame(frame)
+    }
+
     /// The number of the stack of `frame`, called by `parent`.
     pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
         self.is_row(frame, self.frames.rows().len());
@@ -184,6 +205,7 @@ impl Builder {
             about: self.about,
             missing: self.missing,
             sources: self.sources,
+            line_files: self.line_files,
         }
     }
 
@@ -212,6 +234,29 @@ impl Builder {
 mod tests {
     use super::*;
     use crate::FunctionKind;
+
+    /// A line of another file would be shown beside the text of the function's.
+    #[test]
+    fn all_lines_of_a_function_are_of_one_file() {
+        let mut builder = Builder::new();
+        let [name, own, other] = [&b"f"[..], b"/a.ts", b"/b.ts"].map(|text| builder.string(text));
+        let mut with_file = Function::new(name, FunctionKind::Jitted);
+        with_file.file = own;
+        let with_file = builder.function(with_file);
+        let without = builder.function(Function::new(name, FunctionKind::Native));
+        let mut line = |function, file, line| {
+            let frame = builder.frame_at(Frame::new(function), Position { file, line, column: 1 });
+            builder.frames.rows()[frame.index()].line
+        };
+        let none = StringId::EMPTY;
+        assert_eq!([line(with_file, own, 3), line(with_file, other, 4)], [3, 0]);
+        assert_eq!([line(with_file, none, 5), line(without, none, 6)], [0, 6]);
+        // The first file counts.
+        assert_eq!([line(without, other, 7), line(without, own, 8)], [7, 0]);
+        assert_eq!(line(without, none, 9), 0);
+        let profile = builder.finish();
+        assert_eq!([profile.file_of(with_file), profile.file_of(without)], [own, other]);
+    }
 
     #[test]
     fn equal_rows_are_stored_once() {

@@ -138,6 +138,10 @@ const LONGEST: usize = 4096;
 #[must_use]
 pub fn clean_name(name: &[u8]) -> Vec<u8> {
     let mut name = name.to_vec();
+    if name.starts_with(b"(anonymous) ") {
+        // The place of a function without a name, which is a part of its key of its own.
+        name.truncate(b"(anonymous)".len());
+    }
     if name.len() > LONGEST {
         return name;
     }
@@ -276,6 +280,7 @@ mod tests {
             ("parse.cold", "parse"),
             ("parse.colder", "parse.colder"),
             ("stub 0x7f1234567890", "stub"),
+            ("(anonymous) a.js:1:20", "(anonymous)"),
             ("fib2", "fib2"),
             ("$$Lambda$", "$$Lambda$"),
             ("", ""),

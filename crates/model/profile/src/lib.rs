@@ -68,6 +68,7 @@ mod listing;
 #[cfg(test)]
 mod made;
 mod origin;
+mod position;
 mod profile;
 mod runs;
 mod sample;
@@ -98,6 +99,7 @@ pub use id::{
 };
 pub use listing::{CodeSource, ListedFrame, ListedLine, Listing, Source};
 pub use origin::{Event, Module, ModuleKind, Process, Thread};
+pub use position::Position;
 pub use profile::{About, Missing, Profile};
 pub use runs::Runs;
 pub use sample::{SampleRow, Samples};

@@ -29,6 +29,7 @@ pub struct Profile {
     pub(crate) stacks: Vec<Stack>,
     pub(crate) samples: Samples,
     pub(crate) sources: FxHashMap<StringId, ContentHash>,
+    pub(crate) line_files: FxHashMap<FunctionId, StringId>,
     /// What is known of the recording itself.
     pub about: About,
     /// The files whose names, lines or code are missing, each once.
@@ -130,6 +131,14 @@ impl Profile {
     #[must_use]
     pub fn source(&self, file: StringId) -> Option<ContentHash> {
         self.sources.get(&file).copied()
+    }
+
+    /// The file that the lines of a function's frames are in: its own or, if that is not known, the one that debug information has for them. Empty if
+    /// none is known.
+    #[must_use]
+    pub fn file_of(&self, id: FunctionId) -> StringId {
+        let own = self.function(id).file;
+        if own.is_empty() { self.line_files.get(&id).copied().unwrap_or(own) } else { own }
     }
 
     /// The name of a function.

@@ -36,6 +36,10 @@ pub const LARGEST_SOURCE: u64 = 1 << 26;
 /// Bytes of all of these together. A program of 10,000 scripts has a tenth of it.
 pub const SOURCES: u64 = 1 << 30;
 
+/// Bytes of the texts of sources that source maps have, for all maps together. They are in memory until the images are written. Bundles of
+/// 50 MB are below the limit.
+pub const CONTENTS: usize = 1 << 28;
+
 /// Bytes of all perf maps together, which are kept in memory. A machine with a hundred runtimes of 100,000 functions
 /// each is below the limit.
 pub const LARGEST_MAPS: u64 = 1 << 32;

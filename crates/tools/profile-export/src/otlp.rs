@@ -258,7 +258,9 @@ impl Writer<'_> {
             let function = profile.function(id);
             let mut message = Message::new();
             message.number(1, self.strings.id(function.name));
-            message.number(3, self.strings.id(function.file)).number(4, u64::from(function.line));
+            message
+                .number(3, self.strings.id(profile.file_of(id)))
+                .number(4, u64::from(function.line));
             dictionary.message(3, &message);
         }
         dictionary.message(4, &none);

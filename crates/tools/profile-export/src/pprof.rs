@@ -234,7 +234,9 @@ impl<'p> Writer<'p> {
             let symbol = if symbol.is_empty() { name } else { self.strings.id(symbol) };
             let mut message = Message::new();
             message.number(1, from_one(id.0)).number(2, name).number(3, symbol);
-            message.number(4, self.strings.id(function.file)).number(5, u64::from(function.line));
+            message
+                .number(4, self.strings.id(profile.file_of(id)))
+                .number(5, u64::from(function.line));
             write_field(out, field::FUNCTION, message.as_ref())?;
         }
         Ok(())

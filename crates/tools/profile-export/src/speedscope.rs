@@ -60,8 +60,9 @@ fn write_frame(
 ) -> io::Result<()> {
     let function = profile.function(label.function);
     frame.field("name", label.name(profile))?;
-    if !function.file.is_empty() {
-        frame.field("file", Text(profile.text(function.file)))?;
+    let file = profile.file_of(label.function);
+    if !file.is_empty() {
+        frame.field("file", Text(profile.text(file)))?;
         for (name, number) in [("line", function.line), ("col", function.column)] {
             if number > 0 {
                 frame.field(name, number)?;

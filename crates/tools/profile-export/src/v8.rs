@@ -68,8 +68,9 @@ pub fn write_call_frame(
     let from_zero = |number: u32| i64::from(number).saturating_sub(1);
     frame.field("functionName", label.name(profile))?;
     // One script for each file.
-    frame.field("scriptId", function.file.0.to_string())?;
-    frame.field("url", url(profile.text(function.file)))?;
+    let file = profile.file_of(label.function);
+    frame.field("scriptId", file.0.to_string())?;
+    frame.field("url", url(profile.text(file)))?;
     frame.field("lineNumber", from_zero(function.line))?;
     frame.field("columnNumber", from_zero(function.column))?;
     // Not V8's: readers leave it out.

@@ -9,10 +9,10 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::Warning;
 use jitscribe_inject::files::{
     SourceFiles, base_name, code_list, may_read_what_we_may, pid_of_image,
 };
+use jitscribe_inject::{SourcePlace, Warning};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
@@ -51,6 +51,9 @@ struct Header {
     version: u64,
     /// The user of the process.
     user: Option<u32>,
+    /// Where functions of scripts are defined in the sources that the scripts were compiled from.
+    #[serde(default)]
+    originals: Vec<(SourcePlace, SourcePlace)>,
 }
 
 /// The lists of all processes.
@@ -62,6 +65,8 @@ pub struct CodeLists {
     codes: Vec<ListedCode>,
     /// By path of the image: the codes by address in it.
     by_image: FxHashMap<Vec<u8>, BTreeMap<u64, usize>>,
+    /// The places of functions in sources, of lists that can be believed, until they are taken.
+    pub originals: Vec<(SourcePlace, SourcePlace)>,
     /// What is wrong with them, one warning a list.
     pub warnings: Vec<Warning>,
 }
@@ -77,10 +82,10 @@ impl CodeLists {
         let problem = match content(&list, files) {
             Ok((text, owner)) => {
                 let header = text.split(|&byte| byte == b'\n').next().and_then(header);
-                let user = header.and_then(|header| header.user);
                 // Any process can map a file that has the name of an image, with a list beside it.
-                if let Some(user) = user.filter(|_| may_read_what_we_may(owner)) {
-                    self.users.insert(list.clone(), user);
+                if let Some(header) = header.filter(|_| may_read_what_we_may(owner)) {
+                    self.users.extend(header.user.map(|user| (list.clone(), user)));
+                    self.originals.extend(header.originals);
                 }
                 self.add(&text, pid, folder)
             }

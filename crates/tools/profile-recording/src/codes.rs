@@ -81,6 +81,7 @@ impl Codes {
             let image = modules.get(self.counted).filter(|file| file.kind == ModuleKind::Image);
             if let Some(image) = image {
                 self.lists.read_for(&image.path, modules.files());
+                self.functions.add_originals(std::mem::take(&mut self.lists.originals));
                 image.each_name(|name| self.functions.add(name));
             }
             self.counted = self.counted.saturating_add(1);
@@ -208,9 +209,9 @@ impl Codes {
         self.lists.user_of(path)
     }
 
-    /// Where each code is, and what is wrong with the lists.
-    pub fn into_places(self) -> (Vec<CodePlace>, Vec<Warning>) {
-        (self.places, self.lists.warnings)
+    /// Where each code is, the functions, and what is wrong with the lists.
+    pub fn into_places(self) -> (Vec<CodePlace>, JittedFunctions, Vec<Warning>) {
+        (self.places, self.functions, self.lists.warnings)
     }
 }
 

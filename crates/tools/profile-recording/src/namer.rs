@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use jitscribe_inject::Recording;
-use profile::{Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, StackId};
+use profile::{
+    Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, Position, StackId,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 
@@ -189,8 +191,9 @@ impl<'f> Namer<'f> {
             let mut frame = Frame::new(function);
             (frame.code, frame.module, frame.address) = (Some(code), id, symbol.address);
             frame.depth = u32::try_from(depth).unwrap_or(u32::MAX);
-            (frame.line, frame.column) = (line.line, line.column);
-            all.push(builder.frame(frame));
+            let file = builder.string(&line.file);
+            let position = Position { file, line: line.line, column: line.column };
+            all.push(builder.frame_at(frame, position));
         }
         all
     }
@@ -235,8 +238,8 @@ impl<'f> Namer<'f> {
         missing.sort_by_key(|missing| std::cmp::Reverse(missing.samples));
         missing.into_iter().for_each(|missing| self.builder.missing(missing));
         let mut users = SourceUsers::new(&self.modules, |path| self.codes.user_of(path));
-        let (places, warnings) = self.codes.into_places();
-        let code = RecordedCode::new(self.modules, places, end, folder);
+        let (places, functions, warnings) = self.codes.into_places();
+        let code = RecordedCode::new(self.modules, (places, functions), end, folder);
         code.add_sources(&mut self.builder);
         let profile = self.builder.finish();
         let ids = self.module_ids.iter().map(|(&number, &id)| (id, number)).collect();

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use crate::modules::Modules;
 use crate::source_users::SourceUsers;
 use jitscribe_inject::demangled_symbol;
-use jitscribe_inject::jitted_function::inlined_name;
+use jitscribe_inject::jitted_function::{JittedFunctions, inlined_name};
 
 /// Larger source files are not read.
 const LARGEST_SOURCE: u64 = 1 << 26;
@@ -36,6 +36,7 @@ pub struct RecordedCode<'f> {
     modules: Modules<'f>,
     /// By number.
     codes: Vec<CodePlace>,
+    functions: JittedFunctions,
     /// The folders of the images.
     folders: BTreeSet<PathBuf>,
     /// When the recording ended, in nanoseconds since 1970, if that is known.
@@ -70,7 +71,7 @@ impl<'f> RecordedCode<'f> {
     /// Of these files and codes.
     pub(crate) fn new(
         modules: Modules<'f>,
-        codes: Vec<CodePlace>,
+        (codes, functions): (Vec<CodePlace>, JittedFunctions),
         end: Option<i64>,
         temporary: Option<TempDir>,
     ) -> Self {
@@ -80,6 +81,7 @@ impl<'f> RecordedCode<'f> {
         Self {
             modules,
             codes,
+            functions,
             folders,
             end,
             users: SourceUsers::default(),
@@ -158,7 +160,9 @@ impl<'f> RecordedCode<'f> {
         let listed = frames.into_iter().enumerate().map(|(depth, frame)| ListedFrame {
             function: match kind {
                 _ if depth == last => place.function.clone(),
-                Some(ModuleKind::Image) => inlined_name(&frame.function),
+                Some(ModuleKind::Image) => {
+                    inlined_name(&frame.function, self.functions.originals())
+                }
                 _ => demangled_symbol(&frame.function),
             },
             file: frame.file,

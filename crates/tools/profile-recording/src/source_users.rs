@@ -36,10 +36,10 @@ impl SourceUsers {
     pub fn add_functions(&mut self, profile: &Profile, numbers: &FxHashMap<ModuleId, usize>) {
         let mut seen = rustc_hash::FxHashSet::default();
         for frame in profile.frames() {
-            let Some(function) = profile.functions().get(frame.function.index()) else { continue };
             let number = frame.module.and_then(|module| numbers.get(&module)).copied();
-            if seen.insert((function.file, number)) {
-                self.add(profile.text(function.file), number);
+            let file = profile.file_of(frame.function);
+            if seen.insert((file, number)) {
+                self.add(profile.text(file), number);
             }
         }
     }

@@ -19,12 +19,20 @@ pub fn bytes(
     let totals = Totals::all(profile);
     let mut columns = Columns::default();
     let mut texts = Texts::default();
-    let files = listings::add(profile, &totals, source, options, summary, &mut texts, &mut columns);
+    let mut files =
+        listings::add(profile, &totals, source, options, summary, &mut texts, &mut columns);
     let file_of = |id: FunctionId| {
-        let known = profile.text(profile.function(id).file);
+        let known = profile.text(profile.file_of(id));
         if known.is_empty() { files.get(&id).map(Vec::as_slice).unwrap_or_default() } else { known }
     };
     sources::add(profile, &totals, &file_of, source, options, summary, &mut texts, &mut columns);
+    // The page has the files of functions themselves.
+    for id in (0..).map(FunctionId).take(profile.functions().len()) {
+        let of_lines = profile.file_of(id);
+        if of_lines != profile.function(id).file {
+            files.insert(id, profile.text(of_lines).to_vec());
+        }
+    }
     let mut rows: Vec<_> = files.iter().collect();
     rows.sort();
     columns.u32("file.function", rows.iter().map(|row| row.0.0));

@@ -12,6 +12,9 @@ use crate::places::Places;
 use crate::summary::Summary;
 use crate::text::{Texts, shown};
 
+/// The most instructions of one code. A region of which only the whole is known must not take the place of all others.
+const MOST_OF_CODE: usize = 100_000;
+
 /// Rows of the tables `listing`, `instruction` and `byte`.
 #[derive(Default)]
 struct Rows {
@@ -70,6 +73,7 @@ pub fn add(
         };
         add_files(profile, id, &listing, &functions, &mut files);
         let left = options.most_instructions.saturating_sub(rows.instructions.len());
+        let left = left.min(MOST_OF_CODE);
         let is_cut = disassembled.is_cut || disassembled.lines.len() > left;
         let before = (rows.instructions.len(), rows.bytes.len());
         for line in disassembled.lines.iter().take(left) {
@@ -121,7 +125,7 @@ fn add_files(
         for (depth, frame) in frames.iter().rev().enumerate() {
             let named = || functions.get(frame.function.as_slice())?.checked_sub(1).map(FunctionId);
             let id = if depth == 0 { Some(profile.code(code).function) } else { named() };
-            if let Some(id) = id.filter(|&id| profile.function(id).file.is_empty())
+            if let Some(id) = id.filter(|&id| profile.file_of(id).is_empty())
                 && !frame.file.is_empty()
             {
                 files.entry(id).or_insert_with(|| frame.file.clone());

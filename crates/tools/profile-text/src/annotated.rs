@@ -154,6 +154,8 @@ const NO_DECODER: &str = "instructions of its machine cannot be decoded";
 
 /// Most lines of a function that are listed, from its first line to its last.
 const MOST_LINES: u32 = 20_000;
+/// Lines from the definition on that are listed of a function without lines.
+const DEFINITION: usize = 8;
 /// Lines around those with samples.
 const AROUND: u32 = 2;
 
@@ -212,7 +214,7 @@ impl Annotated {
         let codes = annotate(own, None);
         let inlined_into = annotate(others, Some(function));
         let row = profile.function(function);
-        let file = profile.text(row.file);
+        let file = profile.text(profile.file_of(function));
         let lines = source_lines(&heat, row.line, file, source, &mut sources);
         let is_source_newer = sources.file(source, file).is_some_and(|file| file.is_newer);
         Self {
@@ -244,7 +246,14 @@ fn source_lines(
     };
     let mut lines: Vec<SourceLine> =
         heat.lines.contains_key(&0).then(|| row(0, None)).into_iter().collect();
-    let (Some(lowest), Some(highest)) = (known.first(), known.last()) else { return lines };
+    let (Some(lowest), Some(highest)) = (known.first(), known.last()) else {
+        // Of what is interpreted, only the definition is known.
+        if let Some(file) = sources.file(source, file).filter(|file| first > 0 && file.has(first)) {
+            let there = (first..).take(DEFINITION).take_while(|line| file.has(*line));
+            lines.extend(there.map(|line| row(line, file.line(line))));
+        }
+        return lines;
+    };
     // A function may begin in a macro or an included file, far from its lines.
     let is_near = first > 0 && first <= *lowest && lowest.saturating_sub(first) <= MOST_LINES;
     let begin = if is_near { first } else { lowest.saturating_sub(AROUND).max(1) };

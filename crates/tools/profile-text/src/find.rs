@@ -17,7 +17,7 @@ pub enum Found {
     Nothing,
 }
 
-/// Finds a function: by its name, its name and place (`run src/a.js:12`), or the symbol of one of its codes; otherwise by a part of these, in
+/// Finds a function: by its name, its name and place (`run src/a.js:12`, `run src/a.js:12:5`), or the symbol of one of its codes; otherwise by a part of these, in
 /// which small and capital letters are the same.
 ///
 /// Functions without samples are found as well, if they have exactly this name.
@@ -40,7 +40,10 @@ pub fn find(profile: &Profile, totals: &Totals, typed: &str) -> Found {
     let is_exact = |id: &FunctionId| {
         profile.function_name(*id) == typed.as_bytes()
             || symbols_of(*id).any(|symbol| symbol == typed.as_bytes())
-            || FunctionInfo::of(profile, *id).full() == typed
+            || {
+                let info = FunctionInfo::of(profile, *id);
+                info.full() == typed || info.exact() == typed
+            }
     };
     let mut exact: Vec<FunctionId> = ids().filter(is_function).filter(is_exact).collect();
     order(&mut exact);
@@ -49,7 +52,7 @@ pub fn find(profile: &Profile, totals: &Totals, typed: &str) -> Found {
     }
     let wanted = typed.to_lowercase();
     let contains = |id: &FunctionId| {
-        FunctionInfo::of(profile, *id).full().to_lowercase().contains(&wanted)
+        FunctionInfo::of(profile, *id).exact().to_lowercase().contains(&wanted)
             || symbols_of(*id)
                 .any(|symbol| String::from_utf8_lossy(symbol).to_lowercase().contains(&wanted))
     };

@@ -68,6 +68,14 @@ impl FunctionInfo {
         let name = self.short_name();
         if place.is_empty() { name } else { format!("{name} {place}") }
     }
+
+    /// The same with the column, if it is known: functions of minified scripts share a line.
+    #[must_use]
+    pub fn exact(&self) -> String {
+        let full = self.full();
+        let has_line = !self.file.is_empty() && self.line > 0;
+        if has_line && self.column > 0 { format!("{full}:{}", self.column) } else { full }
+    }
 }
 
 /// Text of which invalid bytes are replaced.

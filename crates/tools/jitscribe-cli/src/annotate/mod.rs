@@ -135,8 +135,8 @@ fn named(profile: &Profile, totals: &Totals, name: &str) -> Result<FunctionId> {
                 note::say(format_args!(
                     "{} functions have this name; this is {:?}, another is {:?}",
                     others.len() + 1,
-                    FunctionInfo::of(profile, function).full(),
-                    FunctionInfo::of(profile, *first).full(),
+                    FunctionInfo::of(profile, function).exact(),
+                    FunctionInfo::of(profile, *first).exact(),
                 ));
             }
             Ok(function)
@@ -144,7 +144,7 @@ fn named(profile: &Profile, totals: &Totals, name: &str) -> Result<FunctionId> {
         Found::Several(functions) => {
             let mut lines = vec![Line::of(Style::Heading, format!("{:>11}  function", "samples"))];
             for (function, count) in functions.iter().take(MOST_CHOICES) {
-                let full = FunctionInfo::of(profile, *function).full();
+                let full = FunctionInfo::of(profile, *function).exact();
                 lines.push(Line::of(Style::Plain, format!("{:>11}  {full}", count.own)));
             }
             view::print(&lines, false)?;

@@ -23,6 +23,7 @@ mod process;
 mod record;
 mod report;
 mod shell;
+mod source_maps;
 mod valgrind;
 
 /// With tools of the second tier (`scripts/test.sh --live`).

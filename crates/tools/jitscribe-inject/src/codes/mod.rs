@@ -18,6 +18,7 @@ pub mod inferred_name;
 pub mod locate;
 pub mod lookup;
 pub mod named_by_file;
+pub mod original_places;
 pub mod php;
 pub mod qemu;
 pub mod runtime_frames;

@@ -1,5 +1,6 @@
 //! From the plan to the images.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use perf_data::Input;
@@ -27,7 +28,7 @@ pub struct Imaged<'s> {
 }
 
 impl<'s> Imaged<'s> {
-    /// Writes the images, and the sources of sampled scripts that V8's code log has.
+    /// Writes the images, and the sources of sampled scripts that V8's code log and source maps have.
     pub fn write(
         run: Run<'_>,
         input: &Input,
@@ -35,7 +36,7 @@ impl<'s> Imaged<'s> {
         destination: &Destination<'_>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
-        let Run { settings, index, spaces, files, .. } = run;
+        let Run { settings, index, spaces, files, found, is_here, .. } = run;
         let Planned { codes, hits, list, plan, .. } = &planned;
         let folder = match &settings.image_folder {
             Some(folder) => folder.clone(),
@@ -47,9 +48,13 @@ impl<'s> Imaged<'s> {
             false => Some(Arc::new(Folder::create(&folder)?.canonical()?)),
         };
         let script_text = |url: &[u8]| codes.table.script_text(url);
-        let sources =
-            SourceResolver::new(&settings.sources, settings.files).script_texts(&script_text);
-        let images = Images::write(
+        let pids: BTreeSet<u32> =
+            plan.arenas.iter().map(|arena| index.processes.pid(arena.space)).collect();
+        let user_of = |pid| found.user_of(pid, index, settings.files).filter(|_| is_here);
+        let sources = SourceResolver::new(&settings.sources, settings.files)
+            .script_texts(&script_text)
+            .users(pids.into_iter().map(user_of));
+        let mut images = Images::write(
             plan,
             index,
             spaces,
@@ -61,6 +66,7 @@ impl<'s> Imaged<'s> {
                 replace: settings.replace,
                 lines: settings.lines,
                 sources: &sources,
+                hits,
                 list,
                 stack_copies: index.stack_copies,
                 frames: &runtime_frames::frames(index, files),
@@ -68,18 +74,25 @@ impl<'s> Imaged<'s> {
             },
             files,
         )?;
-        warnings.extend(sources.into_warnings());
-        if let Some(folder) = folder.as_ref().filter(|_| codes.table.logged() > 0) {
-            let sampled = codes.table.in_v8_logs(hits.codes());
-            let written = folder
-                .below([SOURCES.as_ref()])
-                .and_then(|folder| scripts::write_sampled(&folder, sampled));
+        images.originals = sources.take_originals();
+        let sampled = || sources.sampled_sources();
+        let originals: BTreeSet<&[u8]> = sampled().map(|(path, _)| path).collect();
+        let has_texts = codes.table.logged() > 0 || sampled().any(|(_, text)| text.is_some());
+        if let Some(folder) = folder.as_ref().filter(|_| has_texts) {
+            let texts = sampled().filter_map(|(path, text)| Some((path, text?)));
+            let codes = codes.table.in_v8_logs(hits.codes());
+            let written = folder.below([SOURCES.as_ref()]).and_then(|folder| {
+                scripts::write_originals(&folder, texts)?;
+                scripts::write_sampled(&folder, codes, &originals)
+            });
             // The recording has all else, and cannot be made again.
             if let Err(error) = written {
                 let folder = folder.path().join(SOURCES);
                 warnings.push(Warning::SourcesNotKept { folder, cause: error.to_string() });
             }
         }
+        drop(originals);
+        warnings.extend(sources.into_warnings());
         Ok(Self { planned, folder, images })
     }
 }

@@ -8,6 +8,7 @@ use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::function_name::{FunctionName, osr_alternative};
+use crate::codes::original_places::{OriginalPlaces, SourcePlace};
 use crate::source_name;
 use crate::summary::demangle::{demangled, is_mangled};
 
@@ -37,12 +38,7 @@ impl<'a> JittedName<'a> {
     pub fn of(symbol: &'a [u8]) -> Self {
         let FunctionName { function, tier } = FunctionName::of(symbol);
         let tier = tier.unwrap_or_default();
-        let place = match tier {
-            tier if WITH_PLACES.contains(&tier) => split_place(&function),
-            tier if WITH_PLACES_IN_PARENTHESES.contains(&tier) => split_parentheses(&function),
-            _ => None,
-        };
-        match place {
+        match split(&function, tier) {
             Some((name, file, line, column)) => Self {
                 name: demangled(name).into(),
                 file: source_name(file).into_owned().into(),
@@ -57,6 +53,49 @@ impl<'a> JittedName<'a> {
             }
         }
     }
+
+    /// The same with the place in the source that the script was compiled from, if it is one of these.
+    fn in_source(self, originals: &OriginalPlaces) -> Self {
+        match originals.of(&self.file, (self.line, self.column)) {
+            Some(&SourcePlace(ref file, line, column)) => {
+                Self { file: file.as_bytes().to_vec().into(), line, column, ..self }
+            }
+            None => self,
+        }
+    }
+}
+
+/// The file, line and column in the symbol of a code, as the runtime spells the file.
+#[must_use]
+pub fn place_in_symbol(symbol: &[u8]) -> Option<(Vec<u8>, u32, u32)> {
+    let FunctionName { function, tier } = FunctionName::of(symbol);
+    let (_, file, line, column) = split(&function, tier.unwrap_or_default())?;
+    Some((file.to_vec(), line, column))
+}
+
+/// The name of a function, and its place, if the symbols of its tier have it.
+fn split<'a>(function: &'a [u8], tier: &[u8]) -> Option<(&'a [u8], &'a [u8], u32, u32)> {
+    match tier {
+        tier if WITH_PLACES.contains(&tier) => split_place(function),
+        tier if WITH_PLACES_IN_PARENTHESES.contains(&tier) => split_parentheses(function),
+        _ => None,
+    }
+}
+
+/// What functions without a name are named. [`profile::clean_name`] knows it.
+const ANONYMOUS: &[u8] = b"(anonymous)";
+
+/// The name of a function in views: one without a name is told apart by its place, wherever only names are shown.
+fn shown<'a>(name: &'a [u8], file: &[u8], (line, column): (u32, u32)) -> Cow<'a, [u8]> {
+    if name != ANONYMOUS || file.is_empty() {
+        return name.into();
+    }
+    let file = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
+    let mut shown = [ANONYMOUS, b" ", file].concat();
+    for number in [line, column].into_iter().take_while(|&number| number > 0) {
+        shown.extend_from_slice(format!(":{number}").as_bytes());
+    }
+    shown.into()
 }
 
 /// The parts of `name file:line:column` or `name file:line`; `None` if it has no such form.
@@ -102,12 +141,30 @@ pub struct JittedFunctions {
     by_place: FxHashMap<NameAndFile, Vec<(u32, u32)>>,
     /// The names of those without a place.
     names: FxHashSet<Vec<u8>>,
+    originals: OriginalPlaces,
 }
 
 impl JittedFunctions {
+    /// None yet. These are the places of functions in the sources that scripts were compiled from.
+    #[must_use]
+    pub fn new(originals: OriginalPlaces) -> Self {
+        Self { originals, ..Self::default() }
+    }
+
+    /// Adds the places of functions in the sources that scripts were compiled from. From now on, these are the functions' places.
+    pub fn add_originals(&mut self, rows: Vec<(SourcePlace, SourcePlace)>) {
+        self.originals.extend(rows);
+    }
+
+    /// The places of functions in the sources that scripts were compiled from.
+    #[must_use]
+    pub fn originals(&self) -> &OriginalPlaces {
+        &self.originals
+    }
+
     /// Adds the function of a code.
     pub fn add(&mut self, symbol: &[u8]) {
-        let name = JittedName::of(symbol);
+        let name = JittedName::of(symbol).in_source(&self.originals);
         if name.file.is_empty() {
             if !self.names.contains(&*name.name) {
                 self.names.insert(name.name.into_owned());
@@ -128,6 +185,7 @@ impl JittedFunctions {
         name: &JittedName<'_>,
         runtime: Option<ModuleId>,
     ) -> FunctionId {
+        let name = &name.clone().in_source(&self.originals);
         let place = (name.line, name.column);
         let function = osr_name(name).filter(|other| {
             let key = (other.clone(), name.file.to_vec());
@@ -146,14 +204,17 @@ impl JittedFunctions {
     ) -> FunctionId {
         let runtime = builder.function_row(outer).and_then(|outer| outer.runtime);
         // Functions without a name have a place.
-        if let Some((name, file, line, column)) = anonymous_place(&frame.function) {
-            return jitted(builder, name, &source_name(file), (line, column), runtime);
+        if let Some(name) = anonymous_name(&frame.function) {
+            let name = name.in_source(&self.originals);
+            let place = (name.line, name.column);
+            return jitted(builder, &name.name, &name.file, place, runtime);
         }
         let name = demangled(&frame.function);
         let key = (name, frame.file.clone());
         if let Some(places) = self.by_place.get(&key) {
-            // The last one that begins before the line.
-            let before = places.iter().filter(|(line, _)| *line <= frame.line).max();
+            // The last one that begins before the position: functions of minified scripts share a line.
+            let column = if frame.column == 0 { u32::MAX } else { frame.column };
+            let before = places.iter().filter(|place| **place <= (frame.line, column)).max();
             let place = before.or_else(|| places.first()).copied().unwrap_or_default();
             return jitted(builder, &key.0, &frame.file, place, runtime);
         }
@@ -168,15 +229,19 @@ impl JittedFunctions {
     }
 }
 
-/// The parts of the name that an inlined function without one gets.
-fn anonymous_place(symbol: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
-    symbol.starts_with(b"(anonymous) ").then(|| split_place(symbol)).flatten()
+/// The name that an inlined function without one gets, in its parts.
+fn anonymous_name(symbol: &[u8]) -> Option<JittedName<'_>> {
+    let (name, file, line, column) =
+        symbol.starts_with(b"(anonymous) ").then(|| split_place(symbol)).flatten()?;
+    Some(JittedName { name: name.into(), file: source_name(file), line, column, tier: b"" })
 }
 
 /// The name of the function that an inlined call is of: see [`JittedFunctions::of_inlined`].
 #[must_use]
-pub fn inlined_name(symbol: &[u8]) -> Vec<u8> {
-    demangled(anonymous_place(symbol).map_or(symbol, |(name, ..)| name))
+pub fn inlined_name(symbol: &[u8], originals: &OriginalPlaces) -> Vec<u8> {
+    let Some(name) = anonymous_name(symbol) else { return demangled(symbol) };
+    let name = name.in_source(originals);
+    shown(&name.name, &name.file, (name.line, name.column)).into_owned()
 }
 
 /// The name without an `o` at its beginning.
@@ -204,7 +269,8 @@ fn jitted(
         true => FunctionKind::Interpreted,
         false => FunctionKind::Jitted,
     };
-    let (name, file) = (builder.string(name), builder.string(file));
+    let name = shown(name, file, place);
+    let (name, file) = (builder.string(&name), builder.string(file));
     let mut function = Function::new(name, kind);
     function.file = file;
     (function.line, function.column) = place;
@@ -273,6 +339,71 @@ mod tests {
         let osr = known.of_code(&mut builder, &JittedName::of(b"JS:*of /b.js:1:2"), None);
         let plain = known.of_code(&mut builder, &JittedName::of(b"JS:*f /b.js:1:2"), None);
         assert_eq!(osr, plain);
+    }
+
+    /// The lines of code are those of the source, so that the places of functions must be, too.
+    #[test]
+    fn functions_have_their_places_in_the_source() {
+        let mut known = JittedFunctions::default();
+        let place = |file: &str, line, column| SourcePlace(file.to_owned(), line, column);
+        known.add_originals(vec![
+            (place("/dist/a.js", 1, 20), place("/src/a.ts", 3, 10)),
+            (place("/dist/a.js", 1, 40), place("/src/a.ts", 5, 7)),
+        ]);
+        known.add(b"JS:^f file:///dist/a.js:1:20");
+        let mut builder = Builder::new();
+        let mut rows = Vec::new();
+        let code = JittedName::of(b"JS:*f file:///dist/a.js:1:20");
+        let outer = known.of_code(&mut builder, &code, None);
+        rows.push(outer);
+        for symbol in ["JS:^ file:///dist/a.js:1:40", "JS:^ file:///dist/a.js:1:50"] {
+            rows.push(known.of_code(&mut builder, &JittedName::of(symbol.as_bytes()), None));
+        }
+        for (function, file, line) in
+            [("f", "/src/a.ts", 4), ("(anonymous) file:///dist/a.js:1:40", "/src/a.ts", 5)]
+        {
+            let frame =
+                SourceFrame { function: function.into(), file: file.into(), line, column: 3 };
+            rows.push(known.of_inlined(&mut builder, &frame, outer));
+        }
+        let shown: Vec<String> = rows
+            .iter()
+            .map(|&id| {
+                let row = builder.function_row(id).expect("a function");
+                let [name, file] =
+                    [row.name, row.file].map(|id| String::from_utf8_lossy(builder.text(id)));
+                format!("{name} {file}:{}:{}", row.line, row.column)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "f /src/a.ts:3:10",
+                "(anonymous) a.ts:5:7 /src/a.ts:5:7",
+                "(anonymous) a.js:1:50 /dist/a.js:1:50",
+                "f /src/a.ts:3:10",
+                "(anonymous) a.ts:5:7 /src/a.ts:5:7",
+            ]
+        );
+        let name = inlined_name(b"(anonymous) file:///dist/a.js:1:40", known.originals());
+        assert_eq!(name, b"(anonymous) a.ts:5:7");
+    }
+
+    #[test]
+    fn inlined_calls_are_told_apart_in_one_line() {
+        let mut known = JittedFunctions::default();
+        for symbol in ["JS:*f /a.js:1:20", "JS:*f /a.js:1:900"] {
+            known.add(symbol.as_bytes());
+        }
+        let mut builder = Builder::new();
+        let outer = known.of_code(&mut builder, &JittedName::of(b"JS:*g /a.js:1:2"), None);
+        let mut column_of = |column| {
+            let (function, file) = (b"f".to_vec(), b"/a.js".to_vec());
+            let frame = SourceFrame { function, file, line: 1, column };
+            let function = known.of_inlined(&mut builder, &frame, outer);
+            builder.function_row(function).expect("a function").column
+        };
+        assert_eq!((column_of(30), column_of(950), column_of(0)), (20, 900, 900));
     }
 
     #[test]

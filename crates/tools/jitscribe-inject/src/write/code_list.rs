@@ -17,6 +17,7 @@ use super::listed_codes::{ListedCodes, ListedNames};
 use super::output::{Folder, Output};
 use crate::attribution::hits::Hits;
 use crate::codes::code_table::CodeTable;
+use crate::codes::original_places::SourcePlace;
 use crate::files::code_list_name;
 use crate::plan::Plan;
 use crate::recording::recording_index::RecordingIndex;
@@ -27,9 +28,12 @@ const MOST_IMAGES: usize = 64;
 
 /// The first line of a file.
 #[derive(Serialize)]
-struct Header {
+struct Header<'a> {
     format: &'static str,
     version: u32,
+    /// Where functions of scripts are defined in the sources that the scripts were compiled from.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    originals: &'a [(SourcePlace, &'a SourcePlace)],
     /// The user of the process, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<u32>,
@@ -77,12 +81,14 @@ pub fn write(
 ) -> Result<()> {
     // No images, no list.
     let Some(folder) = folder else { return Ok(()) };
+    let originals = images.originals.rows();
     let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for arena in &plan.arenas {
         let pid = index.processes.pid(arena.space);
         let text = texts.entry(pid).or_default();
         if text.is_empty() {
-            let header = Header { format: "jitscribe codes", version: 1, user: user_of(pid) };
+            let (format, version, originals) = ("jitscribe codes", 1, &*originals);
+            let header = Header { format, version, originals, user: user_of(pid) };
             add_line(text, &header).map_err(Error::file(folder.path()))?;
         }
     }

@@ -9,16 +9,19 @@ use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
 use code_timeline::{AddressSpaceId, CodeId, ranges};
 use jit_code::{Code, Line};
+use jitdump::CodeLoad;
 use rustc_hash::FxBuildHasher;
 
 use super::branches::{self, MOST_TARGETS, TargetNames};
 use super::listed_codes::{ListedCodes, ListedNames};
 use super::output::{Folder, Output};
+use crate::attribution::hits::Hits;
 use crate::codes::code_table::{CodeReader, CodeTable};
 use crate::codes::runtime_frames::RuntimeFrame;
 use crate::codes::source_lines::{CachedResolver, SourceResolver};
 use crate::parallel::ordered_map;
 use crate::plan::{ImageCode, PlannedImage};
+use crate::summary::jitted_function::place_in_symbol;
 use crate::{Error, Result};
 
 /// How images are written.
@@ -32,6 +35,8 @@ pub struct ImageOptions<'a> {
     pub lines: LineTable,
     /// Where the sources are.
     pub sources: &'a SourceResolver<'a>,
+    /// The samples in each code: the sources of sampled ones are kept.
+    pub hits: &'a Hits,
     /// The codes whose names are kept.
     pub list: &'a ListedCodes,
     /// Whether the recording has copies of stacks, which are unwound later.
@@ -189,8 +194,10 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
                 tier: tier.map(<[u8]>::to_vec),
             }));
         }
+        self.sources.marks(self.options.hits.is_seen(shown.code));
         match (loaded, self.table.name_without_dump(shown.code)) {
             (Some(load), _) => {
+                define(&load, &self.sources);
                 let branches = branches::targets(self.target.machine, load.bytes, start);
                 for address in branches {
                     let target = address.wrapping_sub(shown.moved_by);
@@ -219,5 +226,21 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             (None, None) => Ok(()),
         }
         .map_err(self.failed)
+    }
+}
+
+/// Finds the places of a code's function, and of those inlined into it, in the sources that their scripts were compiled from.
+fn define(load: &CodeLoad<'_>, sources: &CachedResolver<'_>) {
+    if let Some((file, line, column)) = place_in_symbol(load.name) {
+        sources.define(&file, line, column);
+    }
+    let Some(positions) = load.source_positions().filter(|it| !it.is_empty()) else { return };
+    let strings = positions.strings();
+    let inlined = (0..).map_while(|number| positions.position(number));
+    for position in inlined.filter(|position| position.caller.is_some()) {
+        let file = position.file.and_then(|number| strings.get(number as usize));
+        if let Some(file) = file.filter(|_| position.function_line > 0) {
+            sources.define(file, position.function_line, position.function_column);
+        }
     }
 }

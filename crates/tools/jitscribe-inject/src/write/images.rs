@@ -15,6 +15,7 @@ use super::listed_codes::ListedNames;
 use super::remains::{AddedMapping, Content, with_remains};
 use super::spelling::Spellings;
 use crate::codes::code_table::CodeTable;
+use crate::codes::original_places::OriginalPlaces;
 use crate::files::{RecordedFiles, image_name, number_of_image, pid_of_image};
 use crate::interner::NameId;
 use crate::plan::{Mask, Place, Plan, PlannedImage};
@@ -66,6 +67,8 @@ pub struct Images {
     pub events: Vec<(Place, Vec<u8>)>,
     /// The names of the listed codes in the images.
     pub names: ListedNames,
+    /// The functions' places in the sources that scripts were compiled from.
+    pub originals: OriginalPlaces,
 }
 
 /// The target machine of an address space.

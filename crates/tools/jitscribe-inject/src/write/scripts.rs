@@ -13,7 +13,7 @@ use super::output::Folder;
 use crate::codes::source_lines::source_name;
 use crate::codes::v8_log::{InfoId, LoggedCodes};
 
-/// The name of the folder, in that of the images, with the sources of scripts that V8's code log has.
+/// The name of the folder, in that of the images, with the sources of scripts that V8's code log or source maps have.
 pub const SOURCES: &str = "sources";
 
 /// The most bytes of sources that are written for one recording.
@@ -23,14 +23,35 @@ const LONGEST_NAME: usize = 255;
 /// Paths with more components are not written.
 const DEEPEST: usize = 64;
 
+/// Writes the texts of sources that scripts were compiled from, as source maps have them, below `folder`: see [`write_sampled`].
+///
+/// # Errors
+/// The system's error. A path that cannot be a file name is skipped.
+pub fn write_originals<'s>(
+    folder: &Arc<Folder>,
+    originals: impl Iterator<Item = (&'s [u8], &'s str)>,
+) -> io::Result<()> {
+    for (path, text) in originals {
+        let Some(path) = components(path) else { continue };
+        match keep(folder, &path, text) {
+            Err(error) if is_conflict(&error) => {}
+            kept => kept?,
+        }
+    }
+    Ok(())
+}
+
 /// Writes the sources of the scripts of these codes below `folder`: each at the path that lines in images have, so that `perf annotate --prefix FOLDER` and the like find it. Two different sources at one path are
 /// kept, the second with `.2` behind its name.
+///
+/// What was compiled in memory under the name of its source, one of `originals`, is left out: the lines of its code are those of the source.
 ///
 /// # Errors
 /// The system's error. A path that cannot be a file name is skipped.
 pub fn write_sampled<'l>(
     folder: &Arc<Folder>,
     codes: impl Iterator<Item = (&'l LoggedCodes, InfoId)>,
+    originals: &BTreeSet<&[u8]>,
 ) -> io::Result<()> {
     let mut done = BTreeSet::new();
     let mut left = LARGEST;
@@ -41,7 +62,10 @@ pub fn write_sampled<'l>(
                 continue;
             }
             let Some(script) = logs.script(number) else { continue };
-            let Some(path) = components(&script.url) else { continue };
+            let spelled = source_name(script.url.as_bytes());
+            let Some(path) = components(&spelled).filter(|_| !originals.contains(&*spelled)) else {
+                continue;
+            };
             let Some(text) = logs.text(script) else { continue };
             let Some(rest) = left.checked_sub(text.len()) else { return Ok(()) };
             left = rest;
@@ -55,9 +79,8 @@ pub fn write_sampled<'l>(
     Ok(())
 }
 
-/// The components of the path for a script; `None` if it has no usable name.
-fn components(url: &str) -> Option<Vec<Vec<u8>>> {
-    let path = source_name(url.as_bytes());
+/// The components of a path as [`source_name`] spells it; `None` if it has no usable name.
+fn components(path: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for part in path.split(|&byte| byte == b'/').filter(|part| !matches!(*part, b"" | b".")) {
         let is_usable = part != b".." && !part.contains(&0) && part.len() <= LONGEST_NAME;
@@ -109,7 +132,7 @@ mod tests {
     #[test]
     fn no_script_is_written_elsewhere() {
         let path = |url: &str| {
-            let parts = components(url)?;
+            let parts = components(&source_name(url.as_bytes()))?;
             Some(String::from_utf8(parts.join(&b'/')).unwrap())
         };
         assert_eq!(path("/home/a b/x.js").as_deref(), Some("home/a b/x.js"));
@@ -130,7 +153,7 @@ mod tests {
     fn sources_are_kept_once_for_each_content() {
         let top = tempfile::tempdir().unwrap();
         let folder = Arc::new(Folder::create(&top.path().join("sources")).unwrap());
-        let path = |path: &str| components(path).unwrap();
+        let path = |path: &str| components(path.as_bytes()).unwrap();
         for text in ["one", "two", "one"] {
             keep(&folder, &path("a/b.js"), text).unwrap();
         }
@@ -153,10 +176,10 @@ mod tests {
         symlink("../elsewhere", top.path().join("sources/etc")).unwrap();
         symlink("elsewhere/new", top.path().join("sources/file.js")).unwrap();
         for path in ["/etc/cron.d/evil", "/etc/evil"] {
-            let error = keep(&folder, &components(path).unwrap(), "text").unwrap_err();
+            let error = keep(&folder, &components(path.as_bytes()).unwrap(), "text").unwrap_err();
             assert!(is_conflict(&error), "{path}: {error}");
         }
-        keep(&folder, &components("/file.js").unwrap(), "text").unwrap();
+        keep(&folder, &components(b"/file.js").unwrap(), "text").unwrap();
         assert!(top.path().join("sources/file.js.2").is_file());
         assert_eq!(fs::read_dir(top.path().join("elsewhere")).unwrap().count(), 0);
     }

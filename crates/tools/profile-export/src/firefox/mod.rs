@@ -11,7 +11,7 @@ mod time;
 
 use std::io::{self, Write};
 
-use profile::{CodeId, FunctionKind, Profile, StringId};
+use profile::{CodeId, FunctionId, FunctionKind, Profile, StringId};
 
 pub use request::{Method, Request};
 pub use symbols::Symbols;
@@ -197,9 +197,9 @@ fn write_shared(
     })?;
 
     let mut sources = Sources::new(profile);
-    for function in profile.functions() {
-        sources.add(function.file);
-    }
+    let files =
+        || (0..).map(FunctionId).take(profile.functions().len()).map(|id| profile.file_of(id));
+    files().for_each(|file| sources.add(file));
     // The library of a function is that of the first of its frames.
     let mut resources: Vec<Option<u32>> = vec![None; profile.functions().len()];
     for (frame, place) in profile.frames().iter().zip(&places) {
@@ -216,7 +216,7 @@ fn write_shared(
         let is_managed = |kind| matches!(kind, FunctionKind::Jitted | FunctionKind::Interpreted);
         table.list("relevantForJS", functions().map(|function| is_managed(function.kind)))?;
         table.list("resource", resources.iter().map(|it| it.map_or(-1, i64::from)))?;
-        table.list("source", functions().map(|function| sources.of(function.file)))?;
+        table.list("source", files().map(|file| sources.of(file)))?;
         table.list("lineNumber", functions().map(|function| known(function.line)))?;
         table.list("columnNumber", functions().map(|function| known(function.column)))
     })?;

@@ -4,7 +4,7 @@
 //! they are hostile: nothing is answered but what belongs to the profile.
 
 use disassembly::{Assembly, Syntax};
-use profile::{CodeId, CodeSource, Profile};
+use profile::{CodeId, CodeSource, FunctionId, Profile};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,7 +42,8 @@ impl Symbols {
         let layout = Layout::of(profile);
         let place = |(id, _)| Some((layout.code(profile, id)?, id));
         let codes = profile.numbered_codes().filter_map(place).collect();
-        let files = profile.functions().iter().map(|function| function.file);
+        let functions = (0..).map(FunctionId).take(profile.functions().len());
+        let files = functions.map(|id| profile.file_of(id));
         let files = files.filter(|file| !file.is_empty()).map(|file| profile.text(file));
         let files =
             files.map(|file| (String::from_utf8_lossy(file).into_owned(), file.to_vec())).collect();

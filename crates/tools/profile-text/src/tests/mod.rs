@@ -51,6 +51,33 @@ fn a_function_with_its_instructions() {
     assert_eq!((all, annotated.samples_in_code), (185, 195));
 }
 
+/// As of interpreted code, whose frames have no lines.
+#[test]
+fn a_function_without_lines_has_the_source_of_its_definition() {
+    let mut builder = profile::Builder::new();
+    let event = builder.event(b"cycles");
+    let process = builder.process(1, b"app");
+    let thread = builder.thread(process, 1, b"app");
+    let name = builder.string(b"fib");
+    let mut function = profile::Function::new(name, profile::FunctionKind::Interpreted);
+    (function.file, function.line, function.column) = (builder.string(b"fib.toy"), 2, 5);
+    let function = builder.function(function);
+    let frame = builder.frame(profile::Frame::new(function));
+    let stack = builder.stack(None, frame);
+    builder.sample(SampleRow { time: 1, thread, event, weight: 1, stack });
+    let (profile, mut code) = (builder.finish(), made().code);
+    let selection = Selection::default();
+    let annotated = Annotated::of(&profile, &selection, function, &mut code, &Wanted::default());
+    let lines: Vec<_> =
+        annotated.lines.iter().map(|line| (line.line, line.text.is_some(), line.samples)).collect();
+    assert_eq!(lines[..3], [(0, false, 1), (2, true, 0), (3, true, 0)]);
+    // It is found by its place, with the column and without.
+    let totals = Totals::all(&profile);
+    for typed in ["fib", "fib fib.toy:2", "fib fib.toy:2:5"] {
+        assert_eq!(find(&profile, &totals, typed), Found::Function(function, Vec::new()));
+    }
+}
+
 #[test]
 fn a_function_with_its_source() {
     let annotated = annotated(&Wanted::default());

@@ -5,8 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,8 +24,9 @@ use super::name::{folder_of, joined, source_name};
 use super::python::{Definitions, function_and_file};
 use super::script::{MappedScript, may_be_script};
 use crate::Warning;
+use crate::codes::original_places::{OriginalPlaces, SourcePlace};
 use crate::files::{SourceFiles, content};
-use crate::limits::{LARGEST_SOURCE, SOURCES};
+use crate::limits::{CONTENTS, LARGEST_SOURCE, SOURCES};
 
 /// Where to look for the sources of generated code.
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ pub struct SourceResolver<'a> {
     deno_cache: Option<PathBuf>,
     files: &'a dyn SourceFiles,
     script_texts: Option<&'a ScriptTexts<'a>>,
+    /// The users whose code is described.
+    users: Vec<Option<u32>>,
     resolved: AppendOnly<ResolvedFile>,
     state: Mutex<State>,
 }
@@ -73,6 +78,9 @@ struct State {
     missing: MissingFolders,
     /// Number of bytes that may still be read.
     left: u64,
+    /// Number of bytes of sources in maps that may still be kept.
+    left_contents: usize,
+    originals: OriginalPlaces,
     warnings: Vec<Warning>,
     /// Number of warnings that were not kept.
     more_warnings: usize,
@@ -89,9 +97,10 @@ struct ResolvedFile {
 }
 
 impl ResolvedFile {
-    fn place<'s>(&'s self, position: Position<'s>) -> Position<'s> {
+    fn place<'s>(&'s self, position: Position<'s>, is_sampled: bool) -> Position<'s> {
         let Position { line, column, .. } = position;
         let original = match &self.script {
+            Some(script) if line != 0 && is_sampled => script.sampled_original(line, column),
             Some(script) if line != 0 => script.original(line, column),
             _ => None,
         };
@@ -119,6 +128,7 @@ impl<'a> SourceResolver<'a> {
             deno_cache: options.deno_cache.clone(),
             files,
             script_texts: None,
+            users: Vec::new(),
             resolved: AppendOnly::default(),
             state: Mutex::new(State {
                 known: HashMap::new(),
@@ -127,6 +137,8 @@ impl<'a> SourceResolver<'a> {
                 maps: Folders::new(&options.map_folders),
                 missing: MissingFolders::default(),
                 left: SOURCES,
+                left_contents: CONTENTS,
+                originals: OriginalPlaces::default(),
                 warnings: Vec::new(),
                 more_warnings: 0,
             }),
@@ -140,10 +152,37 @@ impl<'a> SourceResolver<'a> {
         self
     }
 
+    /// Sets the users whose code is described. Texts of sources are kept of maps that all of them may read: what is kept may be passed on.
+    #[must_use]
+    pub fn users(mut self, users: impl IntoIterator<Item = Option<u32>>) -> Self {
+        self.users = users.into_iter().collect();
+        self.users.sort_unstable();
+        self.users.dedup();
+        self
+    }
+
+    /// The places of functions in the sources that their scripts were compiled from, as far as they were asked for.
+    #[must_use]
+    pub fn take_originals(&self) -> OriginalPlaces {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.originals)
+    }
+
+    /// The sources of sampled code that scripts were compiled from, and their texts as far as maps have them and they may be kept.
+    pub fn sampled_sources(&self) -> impl Iterator<Item = (&[u8], Option<&str>)> {
+        let files = (0..).map_while(|number| self.resolved.get(number));
+        files.filter_map(|file| file.script.as_ref()).flat_map(MappedScript::sampled)
+    }
+
     /// A resolver for one thread, which remembers the answers.
     #[must_use]
     pub fn cached(&self) -> CachedResolver<'_> {
-        CachedResolver { shared: self, known: RefCell::default(), last: Cell::default() }
+        CachedResolver {
+            shared: self,
+            known: RefCell::default(),
+            last: Cell::default(),
+            marks: Cell::new(false),
+        }
     }
 
     /// What could not be used.
@@ -200,19 +239,20 @@ impl<'a> SourceResolver<'a> {
         let script_path = Path::new(OsStr::from_bytes(path));
         let is_file = path.starts_with(b"/");
         let script = match self.compiled_text(name, state) {
-            Some(text) => text,
+            // The process itself said what the text is.
+            Some(text) => SourceText { bytes: text, is_public: true },
             // Most names of scripts that cannot be read are those of other machines or containers.
             None if is_file => self.read(script_path, state).ok()?,
             None => return None,
         };
-        let Some(url) = MapUrl::of_script(&script) else {
-            let map = self.map_of_deno(path, &script, state)?;
-            return self.script_of(script_path, SourceMap::parse(&map), folder_of(path), state);
+        let Some(url) = MapUrl::of_script(&script.bytes) else {
+            let map = self.map_of_deno(path, &script.bytes, state)?;
+            return self.script_of(script_path, &map, folder_of(path), state);
         };
         match url {
             MapUrl::Inline(map) => {
-                let map = SourceMap::parse(&map);
-                self.script_of(script_path, map, folder_of(path), state)
+                let map = SourceText { bytes: map, ..script };
+                self.script_of(script_path, &map, folder_of(path), state)
             }
             MapUrl::At(_) if !is_file => None,
             MapUrl::At(url) => {
@@ -238,11 +278,13 @@ impl<'a> SourceResolver<'a> {
     }
 
     /// The source map that deno keeps of the script at `path`, if `script` is what it was compiled to.
-    fn map_of_deno(&self, path: &[u8], script: &[u8], state: &mut State) -> Option<Vec<u8>> {
+    fn map_of_deno(&self, path: &[u8], script: &[u8], state: &mut State) -> Option<SourceText> {
         let kept = deno::compiled(self.deno_cache.as_deref()?, path)?;
         let kept = self.read(&kept, state).ok()?;
-        match MapUrl::of_script(&kept)? {
-            MapUrl::Inline(map) if kept.starts_with(script.trim_ascii_end()) => Some(map),
+        match MapUrl::of_script(&kept.bytes)? {
+            MapUrl::Inline(map) if kept.bytes.starts_with(script.trim_ascii_end()) => {
+                Some(SourceText { bytes: map, ..kept })
+            }
             _ => None,
         }
     }
@@ -251,7 +293,7 @@ impl<'a> SourceResolver<'a> {
         match self.read(path, state) {
             Ok(map) => {
                 let folder = folder_of(path.as_os_str().as_bytes());
-                self.script_of(path, SourceMap::parse(&map), folder, state)
+                self.script_of(path, &map, folder, state)
             }
             // Packages often name maps that they do not contain.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -266,16 +308,25 @@ impl<'a> SourceResolver<'a> {
     fn script_of(
         &self,
         path: &Path,
-        map: Result<SourceMap, source_map::Error>,
+        text: &SourceText,
         folder: &[u8],
         state: &mut State,
     ) -> Option<MappedScript> {
-        match map {
-            Ok(map) => {
+        match SourceMap::parse(&text.bytes) {
+            Ok(mut map) => {
+                let mut contents = map.take_contents();
+                for content in &mut contents {
+                    let size = content.as_ref().map_or(0, String::len);
+                    match state.left_contents.checked_sub(size).filter(|_| text.is_public) {
+                        Some(left) => state.left_contents = left,
+                        None => *content = None,
+                    }
+                }
                 if let Some(damage) = map.damage() {
                     state.warn(path, &format!("{damage}; the positions before that are used"));
                 }
-                Some(MappedScript::new(map, folder, |source| self.found(source, state)))
+                let script = MappedScript::new(map, folder, |source| self.found(source, state));
+                Some(script.with_contents(contents))
             }
             Err(error) => {
                 state.warn(path, &error.to_string());
@@ -284,7 +335,7 @@ impl<'a> SourceResolver<'a> {
         }
     }
 
-    fn read(&self, path: &Path, state: &mut State) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, state: &mut State) -> io::Result<SourceText> {
         let name = path.as_os_str().as_bytes();
         if state.missing.have(name) {
             return Err(io::ErrorKind::NotFound.into());
@@ -304,8 +355,20 @@ impl<'a> SourceResolver<'a> {
         state.left = state.left.saturating_sub(content.bytes.len() as u64);
         match content.left_out {
             Some(left_out) => Err(io::Error::other(left_out)),
-            None => Ok(content.bytes),
+            None => {
+                let is_public = file.metadata().is_ok_and(|file| self.all_may_read(path, &file));
+                Ok(SourceText { bytes: content.bytes, is_public })
+            }
         }
+    }
+
+    /// Whether all users whose code is described may read a file that was opened by this path. Another file may be there by now.
+    fn all_may_read(&self, path: &Path, opened: &Metadata) -> bool {
+        let may_read = |user: &Option<u32>| {
+            let again = self.files.open_source(path, *user).and_then(|file| file.metadata());
+            again.is_ok_and(|file| (file.dev(), file.ino()) == (opened.dev(), opened.ino()))
+        };
+        !self.users.is_empty() && self.users.iter().all(may_read)
     }
 
     /// The line of the Python function with this qualified name; 0 if unknown.
@@ -316,15 +379,21 @@ impl<'a> SourceResolver<'a> {
             return line_in(known).unwrap_or(0);
         }
         let path = Path::new(OsStr::from_bytes(file));
-        let text =
-            if file.starts_with(b"/") { self.read(path, &mut state) } else { Ok(Vec::new()) };
+        let text = if file.starts_with(b"/") { self.read(path, &mut state).ok() } else { None };
         // Also a file that cannot be read would have a first line, where its module begins.
-        let text = text.ok().filter(|text| !text.is_empty());
-        let known = text.map(|text| Definitions::read(&text));
+        let text = text.filter(|text| !text.bytes.is_empty());
+        let known = text.map(|text| Definitions::read(&text.bytes));
         let line = line_in(&known);
         state.python.insert(file.into(), known);
         line.unwrap_or(0)
     }
+}
+
+/// The content of a script or of a source map.
+struct SourceText {
+    bytes: Vec<u8>,
+    /// Whether all users whose code is described may read it.
+    is_public: bool,
 }
 
 /// Whether a file was not opened because it does not exist.
@@ -355,6 +424,8 @@ pub struct CachedResolver<'a> {
     known: RefCell<HashMap<&'a [u8], &'a ResolvedFile>>,
     /// The last file requested: most lines are in the same file as the line before.
     last: Cell<Option<&'a ResolvedFile>>,
+    /// Whether the sources of positions are marked as sampled.
+    marks: Cell<bool>,
 }
 
 impl<'a> CachedResolver<'a> {
@@ -366,7 +437,30 @@ impl<'a> CachedResolver<'a> {
         if position.file.is_empty() {
             return position;
         }
-        self.resolve(position.file).map_or(position, |file| file.place(position))
+        let is_sampled = self.marks.get();
+        self.resolve(position.file).map_or(position, |file| file.place(position, is_sampled))
+    }
+
+    /// Sets whether the positions that are asked for next are those of sampled code.
+    pub fn marks(&self, is_sampled: bool) {
+        self.marks.set(is_sampled);
+    }
+
+    /// Finds the place in the user's sources of a function that is defined at a place in a file that the runtime named.
+    pub fn define(&self, name: &[u8], line: u32, column: u32) {
+        let Some(file) = self.resolve(name) else { return };
+        let path = source_name(name);
+        let place = file.place(Position { file: &file.path, line, column }, self.marks.get());
+        // A compiled line is no line of the source. Without it, the file is still the same.
+        let place_file = if place.file.is_empty() { &file.path } else { place.file };
+        if (place_file, place.line, place.column) == (&*path, line, column) {
+            return;
+        }
+        // Lists of codes are text.
+        let Ok(original) = std::str::from_utf8(place_file) else { return };
+        let original = SourcePlace(original.to_owned(), place.line, place.column);
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.originals.add(&path, (line, column), original);
     }
 
     /// The position of a whole code named `name`, if it has no lines: that of the definition of a Python function.
@@ -423,7 +517,7 @@ mod tests {
     fn place(options: &SourceOptions, folder: &Path, name: &str) -> (String, u32) {
         let resolver = SourceResolver::new(options, &PlainFiles);
         let file = resolver.cached().resolve(name.as_bytes()).unwrap();
-        let place = file.place(Position { file: b"", line: 2, column: 3 });
+        let place = file.place(Position { file: b"", line: 2, column: 3 }, false);
         let path = String::from_utf8_lossy(place.file).into_owned();
         let root = format!("{}/", folder.to_str().unwrap());
         (path.replace(&root, ""), place.line)
@@ -487,7 +581,7 @@ mod tests {
             let text_of = |url: &[u8]| (url == name.as_bytes()).then(|| text.to_owned());
             let resolver = SourceResolver::new(&options, &PlainFiles).script_texts(&text_of);
             let file = resolver.cached().resolve(name.as_bytes()).unwrap();
-            let place = file.place(Position { file: b"", line: 2, column: 3 });
+            let place = file.place(Position { file: b"", line: 2, column: 3 }, false);
             (String::from_utf8_lossy(place.file).replace(&format!("{root}/"), ""), place.line)
         };
         let original = ("src/a.ts".to_owned(), 7);
@@ -501,6 +595,47 @@ mod tests {
         let unmapped = loaded.replace("../src/a.ts", "loaded.ts").replace(";AAMA", "AAMA");
         assert_eq!(line_of(&format!("{root}/dist/loaded.ts"), &unmapped), (String::new(), 0));
         assert_eq!(line_of("named.ts", "//# sourceMappingURL=x.map"), ("named.ts".to_owned(), 2));
+    }
+
+    /// Files of which the map is readable for all, and by its owner alone.
+    #[test]
+    fn texts_in_maps_are_kept_if_all_users_may_read_them() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let map = MAP.replace("\"names\"", "").replace('}', r#","sourcesContent":["text"]}"#);
+        let folder = folder(&[("dist/a.js", "//# sourceMappingURL=a.map"), ("dist/a.map", &map)]);
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let script = folder.path().join("dist/a.js");
+        let script = script.as_os_str().as_bytes();
+        let us = Some(rustix::process::geteuid().as_raw());
+        let kept = |users: &[Option<u32>], mode| {
+            let map = folder.path().join("dist/a.map");
+            fs::set_permissions(map, fs::Permissions::from_mode(mode)).unwrap();
+            let options = SourceOptions::default();
+            let resolver = SourceResolver::new(&options, &PlainFiles).users(users.to_vec());
+            let cached = resolver.cached();
+            cached.place(Position { file: script, line: 2, column: 3 });
+            assert_eq!(resolver.sampled_sources().count(), 0, "nothing was sampled");
+            cached.marks(true);
+            cached.place(Position { file: script, line: 2, column: 3 });
+            cached.define(script, 2, 3);
+            let originals = resolver.take_originals();
+            let source = folder.path().join("src/a.ts");
+            let place = SourcePlace(source.to_str().unwrap().to_owned(), 7, 1);
+            assert_eq!(originals.of(script, (2, 3)), Some(&place));
+            let sources: Vec<_> = resolver
+                .sampled_sources()
+                .map(|(path, text)| (path.to_vec(), text.map(str::to_owned)))
+                .collect();
+            assert_eq!(sources.len(), 1);
+            assert_eq!(sources[0].0, source.as_os_str().as_bytes());
+            sources[0].1.clone()
+        };
+        assert_eq!(kept(&[us], 0o600).as_deref(), Some("text"));
+        assert_eq!(kept(&[], 0o644), None);
+        // A user who may not read the map, and one who is not known.
+        assert_eq!(kept(&[us, Some(65_533)], 0o600), None);
+        assert_eq!(kept(&[None], 0o600), None);
     }
 
     #[test]

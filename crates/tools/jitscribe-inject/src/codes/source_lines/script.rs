@@ -1,5 +1,7 @@
 //! The source map of a script.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use source_map::SourceMap;
 
 use super::name::{joined, source_name};
@@ -10,6 +12,10 @@ pub struct MappedScript {
     map: SourceMap,
     /// Empty where the map has no name.
     sources: Vec<Box<[u8]>>,
+    /// The texts of the sources that the map has and that may be kept.
+    contents: Vec<Option<String>>,
+    /// Which sources were sampled.
+    sampled: Vec<AtomicBool>,
 }
 
 impl MappedScript {
@@ -24,8 +30,25 @@ impl MappedScript {
             let folder = if name.contains("://") { b"" } else { folder };
             find(joined(folder, &path)).into_boxed_slice()
         };
-        let sources = map.sources().iter().map(source).collect();
-        Self { map, sources }
+        let sources: Vec<Box<[u8]>> = map.sources().iter().map(source).collect();
+        let sampled = sources.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { map, sources, contents: Vec::new(), sampled }
+    }
+
+    /// The same with texts of the sources, by the sources' numbers.
+    pub fn with_contents(self, contents: Vec<Option<String>>) -> Self {
+        Self { contents, ..self }
+    }
+
+    /// The sources that were sampled, with their texts as far as these may be kept.
+    pub fn sampled(&self) -> impl Iterator<Item = (&[u8], Option<&str>)> {
+        let sources = self.sources.iter().enumerate().filter(|(number, source)| {
+            let sampled = self.sampled.get(*number);
+            !source.is_empty() && sampled.is_some_and(|sampled| sampled.load(Ordering::Relaxed))
+        });
+        sources.map(|(number, source)| {
+            (&**source, self.contents.get(number).and_then(Option::as_deref))
+        })
     }
 
     /// Whether the file at `path` is one of the sources.
@@ -35,8 +58,20 @@ impl MappedScript {
 
     /// The file, line and column from which a position of the script was generated.
     pub fn original(&self, line: u32, column: u32) -> Option<(&[u8], u32, u32)> {
+        self.found(line, column, false)
+    }
+
+    /// The same for a position in code that was sampled.
+    pub fn sampled_original(&self, line: u32, column: u32) -> Option<(&[u8], u32, u32)> {
+        self.found(line, column, true)
+    }
+
+    fn found(&self, line: u32, column: u32, is_sampled: bool) -> Option<(&[u8], u32, u32)> {
         let place = self.map.original(line, column)?;
         let source = self.sources.get(place.source).filter(|source| !source.is_empty())?;
+        if let Some(sampled) = self.sampled.get(place.source).filter(|_| is_sampled) {
+            sampled.store(true, Ordering::Relaxed);
+        }
         Some((source, place.line, place.column))
     }
 }

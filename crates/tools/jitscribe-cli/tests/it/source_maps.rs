@@ -1,0 +1,238 @@
+//! Scripts that were compiled from others: every view and every export shows positions and texts of one and the same file.
+//!
+//! `source_maps/` has a program, and what tsc 5.9, terser 5.51 and esbuild 0.28 made of it. Node reads their maps as well, and is the oracle.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::common::{Bench, expect_tool};
+use test_privilege::needs;
+
+const SOURCE: &str = include_str!("source_maps/src/work.ts");
+const TSC: [&str; 2] =
+    [include_str!("source_maps/tsc/work.js"), include_str!("source_maps/tsc/work.js.map")];
+const TERSER: [&str; 2] =
+    [include_str!("source_maps/terser/work.js"), include_str!("source_maps/terser/work.js.map")];
+const ESBUILD: &str = include_str!("source_maps/esbuild/work.js");
+
+/// The place of `weigh` in `dist/work.js`, and of what it was compiled from, by node's reader of source maps.
+const ORACLE: &str = r#"
+const { SourceMap } = require("module");
+const text = require("fs").readFileSync("dist/work.js", "utf8");
+const inline = /sourceMappingURL=data:[^,]*,(\S+)/.exec(text);
+const json = inline ? Buffer.from(inline[1], "base64") : require("fs").readFileSync("dist/work.js.map");
+const before = text.slice(0, text.indexOf("function weigh(") + "function weigh".length).split("\n");
+const place = [before.length - 1, before.at(-1).length];
+const entry = new SourceMap(JSON.parse(json)).findEntry(...place);
+const original = entry.originalSource === undefined ? null : [entry.originalLine + 1, entry.originalColumn + 1];
+console.log(JSON.stringify({ compiled: place.map((it) => it + 1), original }));
+"#;
+
+/// A file of which positions are shown.
+struct Shown<'t> {
+    /// How its path ends.
+    path: &'t str,
+    /// The text; `None` if it is nowhere.
+    text: Option<&'t str>,
+    /// Line and column where `weigh` begins.
+    weigh: (u32, u32),
+}
+
+impl Shown<'_> {
+    /// The lines of `weigh`.
+    fn has(&self, line: u64) -> bool {
+        let first = u64::from(self.weigh.0);
+        (first..first + 9).contains(&line)
+    }
+
+    #[track_caller]
+    fn expect_path(&self, path: &Value) {
+        let path = path.as_str().expect("a path");
+        assert!(path.ends_with(self.path), "{path} is not {}", self.path);
+    }
+}
+
+fn bench(script: &str, map: Option<&str>, source: Option<&str>) -> Bench {
+    let bench = Bench::with("dist/work.js", script);
+    bench.open();
+    map.inspect(|map| _ = bench.write("dist/work.js.map", map));
+    source.inspect(|source| _ = bench.write("src/work.ts", source));
+    bench
+}
+
+fn record(bench: &Bench) {
+    bench.record("-F 999 -o run.data -- node dist/work.js").ok();
+}
+
+/// The place of `weigh` in the script and in the source.
+fn oracle(bench: &Bench) -> [Option<(u32, u32)>; 2] {
+    let answer: Value =
+        serde_json::from_str(&bench.run(&["node", "-e", ORACLE])).expect("node's answer");
+    ["compiled", "original"].map(|of| serde_json::from_value(answer[of].clone()).expect("a place"))
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value} is no array"))
+}
+
+/// Checks what all views and exports of `run.data` say of `weigh`, and of the functions without a name.
+fn expect_one_file(bench: &Bench, shown: &Shown<'_>) {
+    expect_annotated(bench, shown);
+    let export = |options: &str| bench.ask(&format!("export -i run.data -o - {options}")).ok();
+    expect_firefox(&export("--firefox").json(), shown);
+
+    let cpuprofile = export("--cpuprofile").json();
+    let nodes = array(&cpuprofile["nodes"]).iter();
+    let nodes: Vec<_> = nodes.filter(|node| node["callFrame"]["functionName"] == "weigh").collect();
+    assert!(!nodes.is_empty(), "no weigh");
+    for node in nodes {
+        let frame = &node["callFrame"];
+        shown.expect_path(&frame["url"]);
+        let place = [&frame["lineNumber"], &frame["columnNumber"]];
+        let place = place.map(|number| number.as_i64().expect("a number") + 1);
+        assert_eq!(place, [shown.weigh.0.into(), shown.weigh.1.into()]);
+        for tick in node["positionTicks"].as_array().into_iter().flatten() {
+            assert!(shown.has(tick["line"].as_u64().expect("a line")), "{node}");
+        }
+    }
+
+    let speedscope = export("--speedscope").json();
+    let frames = array(&speedscope["shared"]["frames"]).iter();
+    let frames: Vec<_> = frames.filter(|frame| frame["name"] == "weigh").collect();
+    assert_eq!(frames.len(), 1, "{frames:?}");
+    shown.expect_path(&frames[0]["file"]);
+    assert_eq!(frames[0]["line"], shown.weigh.0);
+
+    // Formats that know names alone.
+    let folded = export("--folded --lines").stdout;
+    let name = format!("(anonymous) {}:", shown.path.rsplit('/').next().expect("a name"));
+    let names = folded.split([';', ' ', '\n']).collect::<Vec<_>>();
+    let places: BTreeSet<&str> = names
+        .windows(2)
+        .filter(|two| two[0] == "(anonymous)" && two[1].starts_with(&name["(anonymous) ".len()..]))
+        .map(|two| two[1])
+        .collect();
+    assert!(places.len() >= 2, "callbacks are apart: {places:?} in {folded:.2000}");
+
+    let listed = bench.ask("report -i run.data --stdio").ok().stdout;
+    let row = listed.lines().find(|row| row.contains(" weigh ")).expect("a row");
+    assert!(row.contains(&format!("{}:{}", shown.path, shown.weigh.0)), "{row}");
+    assert!(listed.contains(&name), "{listed}");
+}
+
+fn expect_annotated(bench: &Bench, shown: &Shown<'_>) {
+    let annotated = bench.ask("annotate -i run.data weigh --json").ok().json();
+    let function = &annotated["function"];
+    shown.expect_path(&function["file"]);
+    assert_eq!([&function["line"], &function["column"]], [shown.weigh.0, shown.weigh.1]);
+    let lines: Vec<_> =
+        array(&annotated["lines"]).iter().filter(|line| line["line"] != 0).collect();
+    let texts: Vec<&str> = shown.text.map(|text| text.lines().collect()).unwrap_or_default();
+    let mut samples = 0;
+    for line in lines {
+        let number = line["line"].as_u64().expect("a number");
+        let text = texts.get(usize::try_from(number - 1).expect("a line"));
+        let text = text.map(|text| text.replace('\t', "    "));
+        let cut = |text: &str| text.trim().chars().take(150).collect::<String>();
+        let found = line["text"].as_str().map(&cut);
+        assert_eq!(found.unwrap_or_default(), text.as_deref().map(&cut).unwrap_or_default());
+        let own = line["samples"].as_u64().expect("a number");
+        assert!(own == 0 || shown.has(number), "{line}");
+        samples += own;
+    }
+    let all = annotated["samples"].as_u64().expect("a number");
+    assert!(samples * 2 > all, "{samples} of {all} samples of weigh have a line");
+}
+
+/// Functions, frames and files are tables of their own.
+fn expect_firefox(firefox: &Value, shown: &Shown<'_>) {
+    let shared = &firefox["shared"];
+    let [functions, frames] = ["funcTable", "frameTable"].map(|table| &shared[table]);
+    let text = |number: &Value| &shared["stringArray"][number.as_u64().expect("a string") as usize];
+    let mut found = 0;
+    for (number, name) in array(&functions["name"]).iter().enumerate() {
+        if text(name) != "weigh" {
+            continue;
+        }
+        found += 1;
+        let source = functions["source"][number].as_u64().expect("a source");
+        shown.expect_path(text(&shared["sources"]["filename"][source as usize]));
+        assert_eq!(functions["lineNumber"][number], shown.weigh.0);
+        let of_function = |at: &usize| frames["func"][*at] == number;
+        let rows = 0..array(&frames["func"]).len();
+        for line in rows.filter(of_function).filter_map(|at| frames["line"][at].as_u64()) {
+            assert!(shown.has(line), "line {line}");
+        }
+    }
+    assert_eq!(found, 1);
+}
+
+#[test]
+fn positions_are_those_of_the_source_on_the_disk() {
+    needs!(Perf);
+    expect_tool("node");
+    // tsc's map has no text. The second is the same as an index map, whose parts are in sections.
+    let map: Value = serde_json::from_str(TSC[1]).expect("a map");
+    let section = json!({ "offset": { "line": 0, "column": 0 }, "map": map });
+    let sections = json!({ "version": 3, "sections": [section] }).to_string();
+    for map in [TSC[1], &sections] {
+        let bench = bench(TSC[0], Some(map), Some(SOURCE));
+        record(&bench);
+        let [_, Some(weigh)] = oracle(&bench) else { panic!("node knows no place") };
+        let text = Some(SOURCE);
+        expect_one_file(&bench, &Shown { path: "/src/work.ts", text, weigh });
+    }
+}
+
+#[test]
+fn texts_are_those_of_the_map() {
+    needs!(Perf);
+    expect_tool("node");
+    for (script, map) in [(TERSER[0], Some(TERSER[1])), (ESBUILD, None)] {
+        let bench = bench(script, map, None);
+        record(&bench);
+        let [_, Some(weigh)] = oracle(&bench) else { panic!("node knows no place") };
+        // What terser was given is what tsc wrote, and that is from the source.
+        let (path, text) = ("/src/work.ts", Some(SOURCE).filter(|_| map.is_none()));
+        let kept = serde_json::from_str::<Value>(map.unwrap_or("{}")).expect("a map");
+        let kept = kept["sourcesContent"][0].as_str().map(str::to_owned);
+        let shown = Shown { path, text: text.or(kept.as_deref()), weigh };
+        expect_one_file(&bench, &shown);
+    }
+}
+
+/// As webpack's `eval-source-map` has modules: the map is in a text that no file has.
+#[test]
+fn modules_in_eval_have_their_maps() {
+    needs!(Perf);
+    expect_tool("node");
+    let main = r#"
+const { readFileSync } = require("fs");
+const map = JSON.parse(readFileSync("dist/work.js.map"));
+map.sources = ["webpack://app/./src/work.ts"];
+map.sourcesContent = [readFileSync("work.txt", "utf8")];
+const script = readFileSync("dist/work.js", "utf8").replace(/\/\/# sourceMapping.*/, "");
+const encoded = Buffer.from(JSON.stringify(map)).toString("base64");
+eval(script + "\n//# sourceMappingURL=data:application/json;charset=utf-8;base64," + encoded
+    + "\n//# sourceURL=webpack-internal:///./src/work.ts\n");
+"#;
+    let bench = bench(TSC[0], Some(TSC[1]), None).and("main.js", main).and("work.txt", SOURCE);
+    bench.record("-F 999 -o run.data -- node main.js").ok();
+    let [_, Some(weigh)] = oracle(&bench) else { panic!("node knows no place") };
+    let path = "webpack/app/src/work.ts";
+    expect_one_file(&bench, &Shown { path, text: Some(SOURCE), weigh });
+}
+
+/// A source that the map leaves out, and no map at all.
+#[test]
+fn without_a_source_positions_are_those_of_the_script() {
+    needs!(Perf);
+    expect_tool("node");
+    let mut map: Value = serde_json::from_str(TSC[1]).expect("a map");
+    map["sources"] = json!([null]);
+    let bench = bench(TSC[0], Some(&map.to_string()), Some(SOURCE));
+    record(&bench);
+    let [Some(weigh), _] = oracle(&bench) else { panic!("node knows no place") };
+    expect_one_file(&bench, &Shown { path: "/dist/work.js", text: Some(TSC[0]), weigh });
+}
