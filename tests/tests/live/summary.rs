@@ -50,6 +50,8 @@ fn function(symbol: &str) -> String {
 /// The name of a function of a report, with its place as symbols of V8 have it.
 fn told_name(row: &Value) -> String {
     let name = row["name"].as_str().expect("a name");
+    // The place is a part of the name, without the folder.
+    let name = if name.starts_with("(anonymous) ") { "(anonymous)" } else { name };
     if number(&row["line"]) == 0 {
         return name.to_owned();
     }

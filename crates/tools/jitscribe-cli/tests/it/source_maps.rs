@@ -33,7 +33,7 @@ console.log(JSON.stringify({ compiled: place.map((it) => it + 1), original }));
 struct Shown<'t> {
     /// How its path ends.
     path: &'t str,
-    /// The text; `None` if it is nowhere.
+    /// The text; `None` if there is none.
     text: Option<&'t str>,
     /// Line and column where `weigh` begins.
     weigh: (u32, u32),
@@ -91,7 +91,7 @@ fn expect_one_file(bench: &Bench, shown: &Shown<'_>) {
         shown.expect_path(&frame["url"]);
         let place = [&frame["lineNumber"], &frame["columnNumber"]];
         let place = place.map(|number| number.as_i64().expect("a number") + 1);
-        assert_eq!(place, [shown.weigh.0.into(), shown.weigh.1.into()]);
+        assert_eq!(place, [i64::from(shown.weigh.0), i64::from(shown.weigh.1)]);
         for tick in node["positionTicks"].as_array().into_iter().flatten() {
             assert!(shown.has(tick["line"].as_u64().expect("a line")), "{node}");
         }
@@ -200,28 +200,6 @@ fn texts_are_those_of_the_map() {
         let shown = Shown { path, text: text.or(kept.as_deref()), weigh };
         expect_one_file(&bench, &shown);
     }
-}
-
-/// As webpack's `eval-source-map` has modules: the map is in a text that no file has.
-#[test]
-fn modules_in_eval_have_their_maps() {
-    needs!(Perf);
-    expect_tool("node");
-    let main = r#"
-const { readFileSync } = require("fs");
-const map = JSON.parse(readFileSync("dist/work.js.map"));
-map.sources = ["webpack://app/./src/work.ts"];
-map.sourcesContent = [readFileSync("work.txt", "utf8")];
-const script = readFileSync("dist/work.js", "utf8").replace(/\/\/# sourceMapping.*/, "");
-const encoded = Buffer.from(JSON.stringify(map)).toString("base64");
-eval(script + "\n//# sourceMappingURL=data:application/json;charset=utf-8;base64," + encoded
-    + "\n//# sourceURL=webpack-internal:///./src/work.ts\n");
-"#;
-    let bench = bench(TSC[0], Some(TSC[1]), None).and("main.js", main).and("work.txt", SOURCE);
-    bench.record("-F 999 -o run.data -- node main.js").ok();
-    let [_, Some(weigh)] = oracle(&bench) else { panic!("node knows no place") };
-    let path = "webpack/app/src/work.ts";
-    expect_one_file(&bench, &Shown { path, text: Some(SOURCE), weigh });
 }
 
 /// A source that the map leaves out, and no map at all.

@@ -85,9 +85,9 @@ fn split<'a>(function: &'a [u8], tier: &[u8]) -> Option<(&'a [u8], &'a [u8], u32
 /// What functions without a name are named. [`profile::clean_name`] knows it.
 const ANONYMOUS: &[u8] = b"(anonymous)";
 
-/// The name of a function in views: one without a name is told apart by its place, wherever only names are shown.
+/// The name of a function in views: the name of one without a name has its place, for views that show names alone.
 fn shown<'a>(name: &'a [u8], file: &[u8], (line, column): (u32, u32)) -> Cow<'a, [u8]> {
-    if name != ANONYMOUS || file.is_empty() {
+    if name != ANONYMOUS || (file.is_empty() && line == 0) {
         return name.into();
     }
     let file = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
@@ -356,7 +356,7 @@ mod tests {
         let code = JittedName::of(b"JS:*f file:///dist/a.js:1:20");
         let outer = known.of_code(&mut builder, &code, None);
         rows.push(outer);
-        for symbol in ["JS:^ file:///dist/a.js:1:40", "JS:^ file:///dist/a.js:1:50"] {
+        for symbol in ["JS:^ file:///dist/a.js:1:40", "JS:^ file:///dist/a.js:1:50", "JS:^ :1:60"] {
             rows.push(known.of_code(&mut builder, &JittedName::of(symbol.as_bytes()), None));
         }
         for (function, file, line) in
@@ -381,6 +381,7 @@ mod tests {
                 "f /src/a.ts:3:10",
                 "(anonymous) a.ts:5:7 /src/a.ts:5:7",
                 "(anonymous) a.js:1:50 /dist/a.js:1:50",
+                "(anonymous) :1:60 :1:60",
                 "f /src/a.ts:3:10",
                 "(anonymous) a.ts:5:7 /src/a.ts:5:7",
             ]

@@ -240,7 +240,7 @@ impl<'a> SourceResolver<'a> {
         let is_file = path.starts_with(b"/");
         let script = match self.compiled_text(name, state) {
             // The process itself said what the text is.
-            Some(text) => SourceText { bytes: text, is_public: true },
+            Some(text) => SourceText { bytes: text, file: None },
             // Most names of scripts that cannot be read are those of other machines or containers.
             None if is_file => self.read(script_path, state).ok()?,
             None => return None,
@@ -315,9 +315,10 @@ impl<'a> SourceResolver<'a> {
         match SourceMap::parse(&text.bytes) {
             Ok(mut map) => {
                 let mut contents = map.take_contents();
+                let is_shown = contents.iter().any(Option::is_some) && self.all_may_read(text);
                 for content in &mut contents {
                     let size = content.as_ref().map_or(0, String::len);
-                    match state.left_contents.checked_sub(size).filter(|_| text.is_public) {
+                    match state.left_contents.checked_sub(size).filter(|_| is_shown) {
                         Some(left) => state.left_contents = left,
                         None => *content = None,
                     }
@@ -356,14 +357,15 @@ impl<'a> SourceResolver<'a> {
         match content.left_out {
             Some(left_out) => Err(io::Error::other(left_out)),
             None => {
-                let is_public = file.metadata().is_ok_and(|file| self.all_may_read(path, &file));
-                Ok(SourceText { bytes: content.bytes, is_public })
+                let file = Some((path.to_owned(), file.metadata()?));
+                Ok(SourceText { bytes: content.bytes, file })
             }
         }
     }
 
-    /// Whether all users whose code is described may read a file that was opened by this path. Another file may be there by now.
-    fn all_may_read(&self, path: &Path, opened: &Metadata) -> bool {
+    /// Whether all users whose code is described may read a text. Another file may be at its path by now.
+    fn all_may_read(&self, text: &SourceText) -> bool {
+        let Some((path, opened)) = &text.file else { return true };
         let may_read = |user: &Option<u32>| {
             let again = self.files.open_source(path, *user).and_then(|file| file.metadata());
             again.is_ok_and(|file| (file.dev(), file.ino()) == (opened.dev(), opened.ino()))
@@ -392,8 +394,8 @@ impl<'a> SourceResolver<'a> {
 /// The content of a script or of a source map.
 struct SourceText {
     bytes: Vec<u8>,
-    /// Whether all users whose code is described may read it.
-    is_public: bool,
+    /// The path by which its file was opened, and which file that was. `None` if the process itself said what the text is.
+    file: Option<(PathBuf, Metadata)>,
 }
 
 /// Whether a file was not opened because it does not exist.
