@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use jitscribe_inject::{Counts, ImageReport, Report, SourceReport, StackCounts, Warning};
+use jitscribe_inject::{
+    Counts, ImageReport, Report, SourceReport, StackCounts, UnnamedProcess, Warning,
+};
 use profile_text::ActivityCounts;
 use serde::Serialize;
 
@@ -37,6 +39,7 @@ pub struct Fields<'r> {
     sources: &'r [SourceReport],
     images: &'r [ImageReport],
     activities: ActivityCounts,
+    unnamed: &'r [UnnamedProcess],
     top: &'r [TopFunction],
     warnings: &'r [Warning],
 }
@@ -63,6 +66,7 @@ impl<'r> Fields<'r> {
             sources: &report.sources,
             images: &report.images,
             activities: summary.activities,
+            unnamed: &report.unnamed,
             top: &summary.top,
             warnings: &report.warnings,
         }

@@ -26,20 +26,19 @@ pub fn print_samples(report: &Report, summary: &SampleSummary) {
     let jitted = samples.jitted();
     if jitted == 0 {
         note::say(format_args!("{} samples, none of them in jitted code", samples.samples));
-        inject::print_findings(report);
-        return;
+    } else {
+        let inferred = match samples.inferred {
+            0 => String::new(),
+            count => format!("; inferred: {}", percent(count, jitted)),
+        };
+        note::say(format_args!(
+            "{} samples, {jitted} of them ({}) in jitted code; named: {} before, {} now{inferred}",
+            samples.samples,
+            percent(jitted, samples.samples),
+            percent(samples.named_before, jitted),
+            percent(samples.named, jitted),
+        ));
     }
-    let inferred = match samples.inferred {
-        0 => String::new(),
-        count => format!("; inferred: {}", percent(count, jitted)),
-    };
-    note::say(format_args!(
-        "{} samples, {jitted} of them ({}) in jitted code; named: {} before, {} now{inferred}",
-        samples.samples,
-        percent(jitted, samples.samples),
-        percent(samples.named_before, jitted),
-        percent(samples.named, jitted),
-    ));
     inject::print_named(report);
     inject::print_summary(summary, samples.named);
 }
