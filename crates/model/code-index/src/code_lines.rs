@@ -7,10 +7,12 @@ use code_timeline::ranges::Canvas;
 use jitdump::extension::InlinedCall;
 use jitdump::{CodeLoad, LineEntry};
 
+use crate::names::FunctionName;
+
 /// One function at an address: the code's own, or one that was inlined into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The function's name.
+    /// The function's name, without marks of the compiler and without its place: see [`FunctionName`].
     pub function: &'a [u8],
     /// The file, as a path; empty for unknown.
     pub file: &'a [u8],
@@ -38,6 +40,7 @@ const DEEPEST: usize = 127;
 #[derive(Debug)]
 pub struct CodeLines {
     name: Box<[u8]>,
+    function: Box<[u8]>,
     files: Vec<Box<[u8]>>,
     /// Sorted by address.
     lines: Vec<Line>,
@@ -64,24 +67,33 @@ struct Call {
 
 impl CodeLines {
     /// The lines of a code named `name` that begins at `start`, as its record has them. Addresses are adjusted if the code was moved.
-    /// `whole` is the position of a code without lines, and `place` returns the file and the line to show for a position.
+    /// `whole` is the position of a code without lines, if a better one is known than that in its name, and `place` returns the file and the line to show for
+    /// a position.
     pub fn new<'p>(
-        name: Vec<u8>,
+        name: &'p [u8],
         start: u64,
         load: Option<&CodeLoad<'p>>,
         whole: Option<(&[u8], u32)>,
         place: impl Fn(SourcePlace<'p>) -> (Cow<'p, [u8]>, u32),
     ) -> Self {
+        let FunctionName { function, file, line, column, .. } = FunctionName::of(name);
         let mut all = Self {
             name: name.into(),
+            function: function.into(),
             files: Vec::new(),
             lines: Vec::new(),
             calls: Vec::new(),
             innermost: Vec::new(),
         };
         let mut names = Names::default();
+        let has_lines = load.is_some_and(|load| load.lines().next().is_some());
+        let whole = whole.map(|(file, line)| (file.into(), line)).or_else(|| {
+            let is_needed = !has_lines && !file.is_empty() && line > 0;
+            is_needed.then(|| place(SourcePlace { file, line, column }))
+        });
         if let Some((file, line)) = whole {
-            let file = names.number(file);
+            let file: Cow<'_, [u8]> = file;
+            let file = names.number(&file);
             all.lines.push(Line { address: start, file, line });
         }
         let Some(load) = load else {
@@ -112,7 +124,7 @@ impl CodeLines {
         all
     }
 
-    /// The code's name.
+    /// The code's name, as the runtime wrote it.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.name
@@ -139,7 +151,7 @@ impl CodeLines {
             // produces are skipped, because they would be repeated for each frame of each stack.
             let call = call.filter(|_| depth <= DEEPEST);
             let Some(call) = call.and_then(|call| self.calls.get(call as usize)) else {
-                return Some(Frame { function: &self.name, file, line, inlined: false });
+                return Some(Frame { function: &self.function, file, line, inlined: false });
             };
             next = Some((call.parent, self.file(call.file), call.line));
             Some(Frame { function: &call.name, file, line, inlined: true })

@@ -65,7 +65,7 @@ impl<'d> Description<'d> {
     #[must_use]
     pub fn lines(&self) -> CodeLines {
         let as_written = |place: SourcePlace<'d>| (place.file.into(), place.line);
-        CodeLines::new(self.name.into(), self.start, self.load.as_ref(), None, as_written)
+        CodeLines::new(self.name, self.start, self.load.as_ref(), None, as_written)
     }
 
     /// An `.eh_frame` with absolute addresses that unwinds it; empty if the source does not say how.

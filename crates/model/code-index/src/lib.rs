@@ -1,7 +1,7 @@
 //! Which code was at an address of a process at a time, and what its source says of it.
 //!
 //! A runtime describes its code in a jitdump, a perf map or a code log. (`code-log` makes a jitdump of a code log.) This crate
-//! puts what they say into the histories of [`code_timeline`], and answers from these. It has three levels, each of which can be
+//! puts what they say into the histories of [`code_timeline`], and answers from these. It has these parts, each of which can be
 //! used alone:
 //!
 //! * [`DumpEvents`] takes the events of a jitdump into a history. It is the only place that defines which event of a history
@@ -9,6 +9,7 @@
 //! * [`CodeIndex`] keeps of a code only its position in the source. It takes sources in any format of [`FORMATS`], and answers
 //!   which code was [at](CodeIndex::at) an address of a process at a time. [`CodeIndex::describe`] reads the rest from the
 //!   source again: name, bytes, tier, lines, unwind tables.
+//! * [`FunctionName`] takes the names that runtimes give to code apart: function, file, line, and the compiler's tier.
 //! * [`CodeLines`] has the functions and lines of each address of a code, with the inlined calls.
 //!
 //! ```
@@ -44,6 +45,7 @@ mod format;
 mod found;
 mod index;
 mod logs;
+mod names;
 mod sources;
 
 pub use code_lines::{CodeLines, Frame, SourcePlace};
@@ -54,4 +56,5 @@ pub use format::Format;
 pub use found::Found;
 pub use index::{Added, CodeIndex};
 pub use logs::{LOG_FORMATS, LogFormat, LogTranslator, translate_log};
+pub use names::{FunctionName, NameKind};
 pub use sources::{FORMATS, JITDUMP, PERF_MAP, format_of};

@@ -30,7 +30,7 @@ impl Body {
     /// Reads the code of a dump that has one.
     pub(crate) fn read(dump: &[u8], generation: u64, image: CodeImage) -> Option<Self> {
         let code = only_code(dump)?;
-        let lines = decoded_lines(code.name.to_vec(), code.address, Some(&code));
+        let lines = decoded_lines(code.name, code.address, Some(&code));
         // A line, a call or a range takes up to 48 bytes; a name, about as much as in the dump.
         let cost =
             size_of::<Self>() + 48 * lines.len() + dump.len().saturating_sub(code.bytes.len());
@@ -47,7 +47,7 @@ impl Body {
 
     /// A code of which only the name is known.
     pub(crate) fn named(name: &[u8], address: u64, size: u64, generation: u64) -> Self {
-        let lines = decoded_lines(name.to_vec(), address, None);
+        let lines = decoded_lines(name, address, None);
         let cost = size_of::<Self>() + 48 * lines.len() + name.len();
         Self {
             lines,

@@ -1,13 +1,15 @@
 //! Describes, for the profile, the code that callgrind did not know.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use callgrind::{CodeMap, Function, Owner, Place};
 
-use crate::files::Kind;
+use super::names::FunctionNames;
+use crate::files::{Kind, is_file};
 use crate::symbols::{CodeLines, CodeRange, SymbolIndex};
 use crate::{Error, Result};
 
@@ -23,7 +25,11 @@ pub struct Map {
     no_image: Rc<[u8]>,
     /// Indexed by code number.
     entries: Vec<Option<FunctionEntry>>,
-    files: HashSet<Rc<[u8]>>,
+    files: HashMap<Box<[u8]>, Rc<[u8]>>,
+    /// Where relative files may be.
+    folders: Vec<PathBuf>,
+    /// How functions are named; computed when the first one is.
+    names: Option<FunctionNames>,
     /// The last lookup: the next one is mostly about the same function and file.
     last: Option<(u32, Rc<CodeLines>)>,
     last_file: Rc<[u8]>,
@@ -55,8 +61,8 @@ struct FunctionEntry {
 }
 
 impl Map {
-    /// A map of `known`, whose bytes will be in the object file `image`.
-    pub fn new(known: SymbolIndex, image: &Path) -> Self {
+    /// A map of `known`, whose bytes will be in the object file `image`. Relative files are looked for in `folders`.
+    pub fn new(known: SymbolIndex, image: &Path, folders: Vec<PathBuf>) -> Self {
         let map = known.sources().iter().find(|source| source.kind == Kind::PerfMap);
         let no_image = map.map_or(image, |map| &map.path).as_os_str().as_bytes().into();
         Self {
@@ -64,7 +70,9 @@ impl Map {
             image: image.as_os_str().as_bytes().into(),
             no_image,
             entries: Vec::new(),
-            files: HashSet::new(),
+            files: HashMap::new(),
+            folders,
+            names: None,
             last: None,
             last_file: b"".as_slice().into(),
             has_bytes: false,
@@ -141,8 +149,13 @@ impl Map {
         if self.files.len() > FILES {
             self.files.clear();
         }
-        let file: Rc<[u8]> = name.into();
-        self.files.insert(Rc::clone(&file));
+        // KCachegrind and callgrind_annotate look for relative files where they are run.
+        let is_relative = !name.is_empty() && !name.starts_with(b"/");
+        let mut all = self.folders.iter().map(|folder| folder.join(OsStr::from_bytes(name)));
+        let found = all.find(|path| is_relative && is_file(path));
+        let file = found.as_deref().map_or(name, |path| path.as_os_str().as_bytes());
+        let file: Rc<[u8]> = file.into();
+        self.files.insert(name.into(), Rc::clone(&file));
         file
     }
 }
@@ -173,8 +186,12 @@ impl CodeMap for Map {
         if let Some(named) = named {
             return named;
         }
-        let name =
-            Self::kept(&mut self.error, self.known.name(&known).map(|name| name.into_owned()));
+        if self.names.is_none() {
+            self.names = Self::kept(&mut self.error, FunctionNames::of(&mut self.known));
+        }
+        let names = self.names.get_or_insert_default();
+        let name = self.known.name(&known).map(|name| (names.shown(&name), names.file(&name)));
+        let (name, file_in_name) = Self::kept(&mut self.error, name).unwrap_or_default();
         let load = Self::kept(&mut self.error, self.known.load(&known)).flatten();
         let has_bytes = load.is_some_and(|load| !load.bytes.is_empty());
         self.has_bytes |= has_bytes;
@@ -186,9 +203,10 @@ impl CodeMap for Map {
                 last.filter(|place| !place.file.is_empty()).map(|place| place.file.to_vec());
             first.or_else(|| places.first_file().map(<[u8]>::to_vec))
         });
-        let name = name.filter(|name| !name.is_empty());
+        let file = file.or(file_in_name);
+        let name = if name.is_empty() { format!("{:#x}", known.start).into_bytes() } else { name };
         let named = Function {
-            name: name.unwrap_or_else(|| format!("{:#x}", known.start).into_bytes()).into(),
+            name: name.into(),
             object: Rc::clone(if has_bytes { &self.image } else { &self.no_image }),
             file: self.file(file.as_deref().unwrap_or(b"???")),
         };

@@ -1,10 +1,11 @@
 //! `jitscribe callgrind`: names, lines and calls for the jitted code in a profile.
 //!
-//! The crate `callgrind` copies the profile and splits unknown code into functions. [`map`] provides the known code, [`image`]
-//! writes the object file that KCachegrind disassembles, and [`report`] reports the result.
+//! The crate `callgrind` copies the profile and splits unknown code into functions. [`map`] provides the known code, [`names`] how it is
+//! called, [`image`] writes the object file that KCachegrind disassembles, and [`report`] reports the result.
 
 mod image;
 mod map;
+mod names;
 mod report;
 
 use std::ffi::OsString;
@@ -100,7 +101,10 @@ pub fn rewrite(args: &Args) -> Result<Report> {
         warnings.push(no_code_found(pid));
     }
     let sources = known.sources().to_vec();
-    let mut map = Map::new(known, &image);
+    // The folders of the profile: the process's working folder is one of them, unless the user chose another.
+    let beside = [output.as_deref().unwrap_or(Path::new("-")), &args.input];
+    let folders = beside.iter().filter_map(|path| std::path::absolute(path.parent()?).ok());
+    let mut map = Map::new(known, &image, folders.collect());
 
     let bar = note::progress("naming", size);
     let reader = bar.wrap_read(head.as_slice().chain(input));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use code_image::jitdump::{Converter, LineTable, Reader, frame_pointer};
 use code_image::{Endian, Symfile, Target, VisibleCode};
 use code_timeline::ranges::Canvas;
-use jit_code::Code;
+use jit_code::{Code, Line};
 use jitdump::Dump;
 use rustc_hash::FxHasher;
 
@@ -15,6 +15,7 @@ use super::sources::Sources;
 use crate::Result;
 use crate::dump::live::{Live, Piece};
 use crate::files::Kind;
+use crate::symbols::source_resolver;
 
 /// Marks symbol files in memory; in files on disk it has no meaning.
 const TAG: [u8; 7] = [0; 7];
@@ -96,21 +97,28 @@ pub fn show(
         Some(PlainCode { visible: range.clone(), start: code.plain_start()? })
     });
     let plain = Plain(plain.collect());
+    // Code without lines is where its function is defined.
+    let resolver = source_resolver(&[]);
+    let places = resolver.cached();
     let change = shown.update(&live, &occupied, |at| {
         let ((range, code), LiveCode { key, .. }) = (all.get(at)?, live.get(at)?);
         match *code {
             Described::Dump(number, piece) => {
                 let (target, converter) = (*targets.get(number)?, converters.get_mut(number)?);
                 let (load, visible) = (piece.load, range.clone());
-                converter.convert(load, piece.start, visible, LineTable::Source, |code| {
+                let whole = places.whole(load.name, Some(load));
+                let (table, place) = (LineTable::Source, |position| position);
+                converter.convert_with(load, piece.start, visible, table, whole, place, |code| {
                     Symfile::new(target, TAG, *key, code).ok()
                 })
             }
             Described::Map(piece) => {
                 let entry = piece.entry;
                 let size = entry.end().saturating_sub(entry.address);
+                let whole = places.whole(entry.name, None);
+                let line = whole.map(|whole| Line::new_bytes(0, whole.file, whole.line));
                 let code = Code::at(entry.address, size).named_bytes(entry.name);
-                let code = VisibleCode::whole(code).visible(range.clone());
+                let code = VisibleCode::whole(code.lines(line.as_slice())).visible(range.clone());
                 Symfile::new(host(), TAG, *key, &code).ok()
             }
         }

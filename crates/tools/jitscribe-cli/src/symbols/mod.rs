@@ -12,17 +12,18 @@ mod search;
 mod source_args;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use code_image::Target;
 use jitdump::CodeLoad;
-use jitscribe_inject::decoded_lines;
+use jitscribe_inject::{SourceOptions, SourceResolver, resolved_lines};
 
 use crate::Result;
-use crate::files::Kind;
+use crate::files::{Believed, Kind};
 
 pub use jitscribe_inject::CodeLines;
 use owners::Owners;
@@ -48,6 +49,8 @@ pub struct SymbolIndex {
     owners: Owners,
     sources: Vec<SourceSummary>,
     target: Option<Target>,
+    /// Where the sources are.
+    resolver: SourceResolver<'static>,
     /// A cache of lookups, which are likely to be repeated.
     decoded: HashMap<u32, Rc<CodeLines>>,
     /// The number of lines and calls in the cache.
@@ -113,8 +116,8 @@ impl SymbolIndex {
                 codes: codes.len() - before,
             });
         }
-        let owners = Owners::of(codes);
-        Ok(Self { files, owners, sources, target, decoded: HashMap::new(), held: 0 })
+        let (owners, resolver) = (Owners::of(codes), source_resolver(&args.source_dir));
+        Ok(Self { files, owners, sources, target, resolver, decoded: HashMap::new(), held: 0 })
     }
 
     /// The last code at `address`.
@@ -203,8 +206,12 @@ impl SymbolIndex {
             return Ok(Rc::clone(places));
         }
         let name = self.name(known)?.into_owned();
-        let load = self.load(known)?;
-        let places = Rc::new(decoded_lines(name, known.start, load.as_ref()));
+        let load = match &self.owners.code(known.id).origin {
+            Origin::Dump { file, place } => self.files.load(*file, place, known.size)?,
+            Origin::Map { .. } => None,
+        };
+        let sources = self.resolver.cached();
+        let places = Rc::new(resolved_lines(&name, known.start, load.as_ref(), &sources));
         if self.held > HELD {
             self.decoded.clear();
             self.held = 0;
@@ -213,6 +220,15 @@ impl SymbolIndex {
         self.decoded.insert(known.id, Rc::clone(&places));
         Ok(places)
     }
+}
+
+/// What finds the sources in these folders, and the definitions of functions whose code has no lines. Lines are those of the scripts as they ran.
+pub fn source_resolver(folders: &[PathBuf]) -> SourceResolver<'static> {
+    static FILES: OnceLock<Believed> = OnceLock::new();
+    let files = FILES.get_or_init(|| Believed::about(None, &BTreeMap::new(), true, &[]));
+    let folders = folders.to_vec();
+    let options = SourceOptions { use_maps: false, folders, ..SourceOptions::default() };
+    SourceResolver::new(&options, files)
 }
 
 /// The warning for a process without known code.

@@ -1,4 +1,4 @@
-//! The arguments that say where to look for jitdumps and perf maps.
+//! The arguments that say where to look for jitdumps, perf maps and sources.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use jitscribe_inject::RecordingBegin;
 
 use crate::files::Named;
 
-/// Where to look for jitdumps and perf maps.
+/// Where to look for jitdumps, perf maps and sources.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SourceArgs {
     /// Read this perf map instead of searching for one [default: perf-PID.map beside the input, in
@@ -21,6 +21,9 @@ pub struct SourceArgs {
     /// Search for perf maps and jitdumps in this folder and its subfolders first
     #[arg(long, value_name = "DIR")]
     pub aux_dir: Vec<PathBuf>,
+    /// A folder with source files, to find those that a runtime names without a path or with that of another machine
+    #[arg(long, value_name = "DIR")]
+    pub source_dir: Vec<PathBuf>,
     /// Folders that will be deleted: the output must not refer to files in them.
     #[arg(skip)]
     pub leaving: Vec<PathBuf>,

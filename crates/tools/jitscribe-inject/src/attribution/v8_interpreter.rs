@@ -3,7 +3,7 @@
 //! A handler executes one bytecode and jumps to the next one's. Most have no frame: their return address, which is on top of the stack, is in the
 //! entry of the interpreted function. With `--interpreted-frames-native-stack`, each function has an entry of its own, which has its name.
 
-use crate::codes::function_name::FunctionName;
+use code_index::FunctionName;
 
 /// A part of V8's interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -127,18 +127,25 @@ impl<'a> CodeIndex<'a> {
             return Ok(Rc::clone(lines));
         }
         let code = self.table.history.code(id);
-        let sources = &self.sources;
-        let lines_of = |name: Vec<u8>, load: Option<&CodeLoad<'_>>| match sources {
-            Some(sources) => resolved_lines(name, code.address, load, sources),
-            None => decoded_lines(name, code.address, load),
-        };
+        let sources = self.sources.as_ref();
+        fn lines_of<'p, 'a: 'p>(
+            name: &'p [u8],
+            start: u64,
+            load: Option<&CodeLoad<'p>>,
+            sources: Option<&CachedResolver<'a>>,
+        ) -> CodeLines {
+            match sources {
+                Some(sources) => resolved_lines(name, start, load, sources),
+                None => decoded_lines(name, start, load),
+            }
+        }
         let lines = match self.table.name_without_dump(id) {
-            Some(name) => lines_of(name.to_vec(), None),
+            Some(name) => lines_of(name, code.address, None, sources),
             None => {
                 // `None` if the file has changed since.
                 let load = self.reader.load(code)?;
-                let name = load.map(|load| load.name.to_vec()).unwrap_or_default();
-                lines_of(name, load.as_ref())
+                let name = load.map(|load| load.name).unwrap_or_default();
+                lines_of(name, code.address, load.as_ref(), sources)
             }
         };
         let lines = Rc::new(lines);

@@ -11,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
-use super::function_name::function_hash;
+use super::function_hash::function_hash;
 use super::named_by_file::NamedByFile;
 use super::v8_log::{InfoId, LoggedCodes, Matching, PositionsReader};
 use crate::files::{SourceFile, content};

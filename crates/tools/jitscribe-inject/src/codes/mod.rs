@@ -13,7 +13,7 @@ pub mod code_lines;
 pub mod code_numbers;
 pub mod code_table;
 pub mod earlier_maps;
-pub mod function_name;
+pub mod function_hash;
 pub mod inferred_name;
 pub mod locate;
 pub mod lookup;

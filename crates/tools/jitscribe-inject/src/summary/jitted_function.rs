@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
+use code_index::{FunctionName, NameKind};
 use native_files::SourceFrame;
 use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::codes::function_name::{FunctionName, osr_alternative};
 use crate::codes::original_places::{OriginalPlaces, SourcePlace};
 use crate::source_name;
 use crate::summary::demangle::{demangled, is_mangled};
@@ -15,43 +15,42 @@ use crate::summary::demangle::{demangled, is_mangled};
 /// What the symbol of a jitted code says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JittedName<'a> {
-    /// The function's name, without the compiler's tier and without a place.
+    /// The function's name as in the source, without the compiler's tier and without a place.
     pub name: Cow<'a, [u8]>,
-    /// The file, if the symbol has it.
+    /// The file, as a path, if the symbol has it.
     pub file: Cow<'a, [u8]>,
-    /// The line, from 1; 0 if the symbol has none.
+    /// The line, from 1; 0 if the symbol has none, or no file.
     pub line: u32,
     /// The column, from 1; 0 if the symbol has none.
     pub column: u32,
     /// The tier; empty if there is none.
     pub tier: &'a [u8],
+    /// What the code is to the function.
+    kind: FunctionKind,
+    /// The function if the first letter of the name is a mark.
+    without_loop_mark: Option<Vec<u8>>,
 }
-
-/// The tiers whose symbols have the place of the function behind its name: those of V8.
-const WITH_PLACES: [&[u8]; 4] = [b"turbofan", b"maglev", b"sparkplug", b"interpreted"];
-/// The tiers whose symbols have it there in parentheses: those of SpiderMonkey.
-const WITH_PLACES_IN_PARENTHESES: [&[u8]; 3] = [b"ion", b"baseline", b"baseline-interpreter"];
 
 impl<'a> JittedName<'a> {
     /// Of a code with this symbol.
     #[must_use]
     pub fn of(symbol: &'a [u8]) -> Self {
-        let FunctionName { function, tier } = FunctionName::of(symbol);
-        let tier = tier.unwrap_or_default();
-        match split(&function, tier) {
-            Some((name, file, line, column)) => Self {
-                name: demangled(name).into(),
-                file: source_name(file).into_owned().into(),
-                line,
-                column,
-                tier,
-            },
-            None => {
-                let name =
-                    if is_mangled(&function) { demangled(&function).into() } else { function };
-                Self { name, file: Cow::default(), line: 0, column: 0, tier }
-            }
-        }
+        let name = FunctionName::of(symbol);
+        let without_loop_mark = name.without_loop_mark().map(demangled_name).map(Cow::into_owned);
+        let FunctionName { function, file, line, column, tier, kind, .. } = name;
+        let function = match function {
+            Cow::Borrowed(name) => demangled_name(name),
+            Cow::Owned(name) => name.into(),
+        };
+        let (line, column) = if file.is_empty() { (0, 0) } else { (line, column) };
+        // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that were interpreted may be
+        // compiled as well, and are the same functions.
+        let kind = match kind {
+            NameKind::Trampoline => FunctionKind::Interpreted,
+            NameKind::Compiled => FunctionKind::Jitted,
+        };
+        let (name, file, tier) = (function, source_name(file), tier.unwrap_or_default());
+        Self { name, file, line, column, tier, kind, without_loop_mark }
     }
 
     /// The same with the place in the source that the script was compiled from, if it is one of these.
@@ -68,67 +67,26 @@ impl<'a> JittedName<'a> {
 /// The file, line and column in the symbol of a code, as the runtime spells the file.
 #[must_use]
 pub fn place_in_symbol(symbol: &[u8]) -> Option<(Vec<u8>, u32, u32)> {
-    let FunctionName { function, tier } = FunctionName::of(symbol);
-    let (_, file, line, column) = split(&function, tier.unwrap_or_default())?;
-    Some((file.to_vec(), line, column))
+    let name = Some(FunctionName::of(symbol)).filter(FunctionName::has_place)?;
+    Some((name.file.to_vec(), name.line, name.column))
 }
-
-/// The name of a function, and its place, if the symbols of its tier have it.
-fn split<'a>(function: &'a [u8], tier: &[u8]) -> Option<(&'a [u8], &'a [u8], u32, u32)> {
-    match tier {
-        tier if WITH_PLACES.contains(&tier) => split_place(function),
-        tier if WITH_PLACES_IN_PARENTHESES.contains(&tier) => split_parentheses(function),
-        _ => None,
-    }
-}
-
-/// What functions without a name are named. [`profile::clean_name`] knows it.
-const ANONYMOUS: &[u8] = b"(anonymous)";
 
 /// The name of a function in views: the name of one without a name has its place, for views that show names alone.
 fn shown<'a>(name: &'a [u8], file: &[u8], (line, column): (u32, u32)) -> Cow<'a, [u8]> {
-    if name != ANONYMOUS || (file.is_empty() && line == 0) {
+    if name != FunctionName::ANONYMOUS || (file.is_empty() && line == 0) {
         return name.into();
     }
     let file = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
-    let mut shown = [ANONYMOUS, b" ", file].concat();
+    let mut shown = [FunctionName::ANONYMOUS, b" ", file].concat();
     for number in [line, column].into_iter().take_while(|&number| number > 0) {
         shown.extend_from_slice(format!(":{number}").as_bytes());
     }
     shown.into()
 }
 
-/// The parts of `name file:line:column` or `name file:line`; `None` if it has no such form.
-fn split_place(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
-    let number = |text: &[u8]| -> Option<u32> { std::str::from_utf8(text).ok()?.parse().ok() };
-    let split = |text: &'_ [u8]| -> Option<(usize, u32)> {
-        let colon = text.iter().rposition(|&byte| byte == b':')?;
-        Some((colon, number(text.get(colon.checked_add(1)?..)?)?))
-    };
-    let (colon, last) = split(text)?;
-    let rest = text.get(..colon)?;
-    let (rest, line, column) = match split(rest) {
-        Some((colon, line)) => (rest.get(..colon)?, line, last),
-        None => (rest, last, 0),
-    };
-    // Names of accessors have a space, and so may paths: the path begins at the first slash or scheme.
-    let begins_path = |at: &usize| {
-        let behind = at.checked_add(1).and_then(|at| rest.get(at..)).unwrap_or_default();
-        behind.starts_with(b"/") || behind.starts_with(b"file:") || behind.starts_with(b"node:")
-    };
-    let spaces = || (0..rest.len()).filter(|&at| rest.get(at) == Some(&b' '));
-    let space = spaces().find(begins_path).or_else(|| spaces().next())?;
-    Some((rest.get(..space)?, rest.get(space.checked_add(1)?..)?, line, column))
-}
-
-/// The parts of `name (file:line:column)`.
-fn split_parentheses(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
-    let open = text.windows(2).position(|two| two == b" (")?;
-    let place = text.get(open..)?.get(1..)?.strip_prefix(b"(")?.strip_suffix(b")")?;
-    let number = |text: &[u8]| -> Option<u32> { std::str::from_utf8(text).ok()?.parse().ok() };
-    let mut parts = place.rsplitn(3, |&byte| byte == b':');
-    let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((text.get(..open)?, file, number(line)?, number(column)?))
+/// A function's name as in the source. What was compiled to WebAssembly or by LLVM may have another one.
+fn demangled_name(name: &[u8]) -> Cow<'_, [u8]> {
+    if is_mangled(name) { demangled(name).into() } else { name.into() }
 }
 
 /// A name and a file.
@@ -187,12 +145,12 @@ impl JittedFunctions {
     ) -> FunctionId {
         let name = &name.clone().in_source(&self.originals);
         let place = (name.line, name.column);
-        let function = osr_name(name).filter(|other| {
-            let key = (other.clone(), name.file.to_vec());
+        let function = name.without_loop_mark.as_ref().filter(|other| {
+            let key = ((*other).clone(), name.file.to_vec());
             self.by_place.get(&key).is_some_and(|places| places.contains(&place))
         });
-        let text = function.as_deref().unwrap_or(&name.name);
-        jitted(builder, text, &name.file, place, runtime)
+        let text = function.map_or(&*name.name, Vec::as_slice);
+        jitted(builder, text, &name.file, place, (name.kind, runtime))
     }
 
     /// The function of an inlined call in the code of `outer`.
@@ -203,11 +161,12 @@ impl JittedFunctions {
         outer: FunctionId,
     ) -> FunctionId {
         let runtime = builder.function_row(outer).and_then(|outer| outer.runtime);
+        let as_jitted = (FunctionKind::Jitted, runtime);
         // Functions without a name have a place.
         if let Some(name) = anonymous_name(&frame.function) {
             let name = name.in_source(&self.originals);
             let place = (name.line, name.column);
-            return jitted(builder, &name.name, &name.file, place, runtime);
+            return jitted(builder, &name.name, &name.file, place, as_jitted);
         }
         let name = demangled(&frame.function);
         let key = (name, frame.file.clone());
@@ -216,24 +175,26 @@ impl JittedFunctions {
             let column = if frame.column == 0 { u32::MAX } else { frame.column };
             let before = places.iter().filter(|place| **place <= (frame.line, column)).max();
             let place = before.or_else(|| places.first()).copied().unwrap_or_default();
-            return jitted(builder, &key.0, &frame.file, place, runtime);
+            return jitted(builder, &key.0, &frame.file, place, as_jitted);
         }
         let (name, file) = key;
         // If the code's symbol has its file, equal names in other files are other functions.
         let outer_has_file =
             builder.function_row(outer).is_some_and(|outer| !outer.file.is_empty());
         match outer_has_file && !self.names.contains(&name) {
-            true => jitted(builder, &name, &file, (0, 0), runtime),
-            false => jitted(builder, &name, b"", (0, 0), runtime),
+            true => jitted(builder, &name, &file, (0, 0), as_jitted),
+            false => jitted(builder, &name, b"", (0, 0), as_jitted),
         }
     }
 }
 
 /// The name that an inlined function without one gets, in its parts.
 fn anonymous_name(symbol: &[u8]) -> Option<JittedName<'_>> {
-    let (name, file, line, column) =
-        symbol.starts_with(b"(anonymous) ").then(|| split_place(symbol)).flatten()?;
-    Some(JittedName { name: name.into(), file: source_name(file), line, column, tier: b"" })
+    let FunctionName { function, file, line, column, .. } =
+        Some(FunctionName::of_inlined(symbol)).filter(FunctionName::has_place)?;
+    let (file, kind) = (source_name(file), FunctionKind::Jitted);
+    let (tier, without_loop_mark) = (&b""[..], None);
+    Some(JittedName { name: function, file, line, column, tier, kind, without_loop_mark })
 }
 
 /// The name of the function that an inlined call is of: see [`JittedFunctions::of_inlined`].
@@ -244,31 +205,13 @@ pub fn inlined_name(symbol: &[u8], originals: &OriginalPlaces) -> Vec<u8> {
     shown(&name.name, &name.file, (name.line, name.column)).into_owned()
 }
 
-/// The name without an `o` at its beginning.
-fn osr_name(name: &JittedName<'_>) -> Option<Vec<u8>> {
-    if name.tier.is_empty() || !name.name.starts_with(b"o") {
-        return None;
-    }
-    // Told by the line behind the name.
-    let whole = [&name.name, &b" "[..], &name.file, b":1"].concat();
-    let other = osr_alternative(&whole)?;
-    let end = other.len().checked_sub(name.file.len().checked_add(3)?)?;
-    other.get(..end).map(<[u8]>::to_vec)
-}
-
 fn jitted(
     builder: &mut Builder,
     name: &[u8],
     file: &[u8],
     place: (u32, u32),
-    runtime: Option<ModuleId>,
+    (kind, runtime): (FunctionKind, Option<ModuleId>),
 ) -> FunctionId {
-    // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that were interpreted may be compiled
-    // as well, and are the same functions.
-    let kind = match name.starts_with(b"py::") {
-        true => FunctionKind::Interpreted,
-        false => FunctionKind::Jitted,
-    };
     let name = shown(name, file, place);
     let (name, file) = (builder.string(&name), builder.string(file));
     let mut function = Function::new(name, kind);
@@ -285,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_of_v8_have_a_place() {
+    fn symbols_may_have_a_place() {
         for (symbol, name, file, place, tier) in [
             ("JS:*spin /a/spin.js:1:14", "spin", "/a/spin.js", (1, 14), "turbofan"),
             ("JS:~ /a/spin.js:1:1", "(anonymous)", "/a/spin.js", (1, 1), "interpreted"),
@@ -309,6 +252,9 @@ mod tests {
             ("call@Plain", "call@Plain", "", (0, 0), ""),
             ("int Work.sieve(int)", "int Work.sieve(int)", "", (0, 0), ""),
             ("TRACE-11$mandel$5", "mandel", "", (0, 0), "trace"),
+            ("collatz(p.raku:1)", "collatz", "p.raku", (1, 0), ""),
+            ("sink(SETTING::src/L.pm6:7)", "sink", "SETTING/src/L.pm6", (7, 0), ""),
+            ("py::C.f:/a/x.py", "C.f", "/a/x.py", (0, 0), ""),
         ] {
             let found = JittedName::of(symbol.as_bytes());
             assert_eq!(found.name, name.as_bytes(), "{symbol}");

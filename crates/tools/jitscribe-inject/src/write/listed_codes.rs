@@ -8,7 +8,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use crate::attribution::hits::Hits;
 use crate::codes::code_numbers::CodeNumbers;
 use crate::codes::code_table::{CodeTable, Origin};
-use crate::codes::function_name::function_hash;
+use crate::codes::function_hash::function_hash;
 
 /// No more codes are listed for a recording.
 const MOST: usize = 1 << 16;

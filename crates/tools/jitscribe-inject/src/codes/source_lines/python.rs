@@ -9,14 +9,6 @@ pub struct Definitions {
     lines: HashMap<Box<[u8]>, u32>,
 }
 
-/// The name and the file of a function in CPython's spelling: `py::Class.method:/path/file.py`.
-pub fn function_and_file(name: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = name.strip_prefix(b"py::")?;
-    let colon = rest.iter().position(|&byte| byte == b':')?;
-    let (function, file) = rest.split_at_checked(colon)?;
-    Some((function, file.get(1..)?))
-}
-
 /// A definition that encloses the current line.
 struct Enclosing {
     indent: usize,
@@ -252,14 +244,6 @@ def h\xc3\xb6(): pass
         ] {
             assert_eq!(all.line(name.as_bytes()), line, "{name}");
         }
-    }
-
-    #[test]
-    fn names_have_function_and_file() {
-        let (name, file) = (&b"C.f"[..], &b"/a:b.py"[..]);
-        assert_eq!(function_and_file(b"py::C.f:/a:b.py"), Some((name, file)));
-        assert_eq!(function_and_file(b"py::f"), None);
-        assert_eq!(function_and_file(b"JS:f /a.js:1"), None);
     }
 
     proptest! {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use code_image::jitdump::Position;
+use code_index::{FunctionName, NameKind};
 use jitdump::CodeLoad;
 use source_map::{MapUrl, SourceMap};
 
@@ -21,7 +22,7 @@ use super::deno;
 use super::folders::Folders;
 use super::missing::MissingFolders;
 use super::name::{folder_of, joined, source_name};
-use super::python::{Definitions, function_and_file};
+use super::python::Definitions;
 use super::script::{MappedScript, may_be_script};
 use crate::Warning;
 use crate::codes::original_places::{OriginalPlaces, SourcePlace};
@@ -465,15 +466,26 @@ impl<'a> CachedResolver<'a> {
         state.originals.add(&path, (line, column), original);
     }
 
-    /// The position of a whole code named `name`, if it has no lines: that of the definition of a Python function.
+    /// The position of a whole code named `name`, if it has no lines: the place in its name, or that of the definition of a Python function.
     pub fn whole(&self, name: &[u8], load: Option<&CodeLoad<'_>>) -> Option<Position<'a>> {
-        let (function, file) = function_and_file(name)?;
         if load.is_some_and(|load| load.lines().chain(load.ir_lines()).next().is_some()) {
             return None;
         }
-        let file = self.resolve(file)?;
-        let line = self.shared.python_line(function, &file.path);
-        (line != 0).then_some(Position { file: &file.path, line, column: 0 })
+        let name = FunctionName::of(name);
+        if name.file.is_empty() {
+            return None;
+        }
+        let file = self.resolve(name.file)?;
+        let place = match name.kind {
+            NameKind::Compiled => {
+                file.place(Position { file: b"", line: name.line, column: name.column })
+            }
+            NameKind::Trampoline => {
+                let line = self.shared.python_line(&name.function, &file.path);
+                Position { file: &file.path, line, column: 0 }
+            }
+        };
+        (place.line != 0).then_some(place)
     }
 
     fn resolve(&self, name: &[u8]) -> Option<&'a ResolvedFile> {
@@ -678,5 +690,24 @@ mod tests {
             assert_eq!(line("py::<module>:<string>"), None);
         }
         assert_eq!(line("f"), None);
+    }
+
+    #[test]
+    fn names_with_a_place_have_its_line() {
+        let folder = folder(&[("p.raku", "sub f { }")]);
+        let options =
+            SourceOptions { folders: vec![folder.path().into()], ..SourceOptions::default() };
+        let resolver = SourceResolver::new(&options, &PlainFiles);
+        let cached = resolver.cached();
+        let place = |name: &str| {
+            let whole = cached.whole(name.as_bytes(), None)?;
+            Some((String::from_utf8_lossy(whole.file).into_owned(), whole.line, whole.column))
+        };
+        let found = folder.path().join("p.raku").to_str().unwrap().to_owned();
+        assert_eq!(place("f(p.raku:1)"), Some((found, 1, 0)));
+        assert_eq!(place("f(gen/moar/q.nqp:7)"), Some(("gen/moar/q.nqp".into(), 7, 0)));
+        assert_eq!(place("JS:*f node:fs:3:5"), Some(("node/fs".into(), 3, 5)));
+        assert_eq!(place("TRACE-1$f$5"), None);
+        assert_eq!(place("f"), None);
     }
 }
