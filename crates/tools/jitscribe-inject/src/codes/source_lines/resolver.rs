@@ -478,7 +478,8 @@ impl<'a> CachedResolver<'a> {
         let file = self.resolve(name.file)?;
         let place = match name.kind {
             NameKind::Compiled => {
-                file.place(Position { file: b"", line: name.line, column: name.column })
+                let position = Position { file: b"", line: name.line, column: name.column };
+                file.place(position, self.marks.get())
             }
             NameKind::Trampoline => {
                 let line = self.shared.python_line(&name.function, &file.path);
