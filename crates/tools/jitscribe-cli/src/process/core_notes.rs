@@ -105,6 +105,10 @@ impl CoreNotes {
             behind.split_at_checked(length)
         });
         let Some((table, paths)) = table else { return };
+        // With a wrong count, rows are made of paths.
+        if paths.iter().filter(|byte| **byte == 0).count() < count {
+            return;
+        }
         for (row, path) in table.chunks_exact(3 * size).zip(paths.split(|byte| *byte == 0)) {
             let (start, end) =
                 (words.number(row), row.get(size..).and_then(|row| words.number(row)));

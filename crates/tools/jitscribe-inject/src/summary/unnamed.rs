@@ -9,6 +9,7 @@ use code_timeline::AddressSpaceId;
 
 use super::report::{UnnamedMemory, UnnamedProcess};
 use crate::attribution::UnnamedSample;
+use crate::files::looks_like_marker;
 use crate::limits::GENERATIONS;
 use crate::recording::Recording;
 use crate::recording::address_space::AddressSpaces;
@@ -79,7 +80,9 @@ fn mapped_files(index: &RecordingIndex, space: AddressSpaceId) -> Vec<PathBuf> {
         let Some(of) = space else { break };
         for map in index.maps_of(of).filter(|map| !map.anonymous) {
             let path = index.name(map);
-            if path.starts_with(b"/") && files.len() < FILES && names.insert(map.name.index()) {
+            // A dump says nothing of the program.
+            let is_file = path.starts_with(b"/") && !looks_like_marker(path);
+            if is_file && files.len() < FILES && names.insert(map.name.index()) {
                 files.push(PathBuf::from(OsStr::from_bytes(path)));
             }
         }
@@ -105,8 +108,9 @@ mod tests {
     #[test]
     fn samples_are_counted_by_mapping() {
         let anonymous = |range, ordinal| MapEvent::made(0, range, 0, ordinal, true);
-        let index =
+        let mut index =
             RecordingIndex::made(vec![anonymous(0x1000..0x3000, 0), anonymous(0x8000..0x9000, 1)]);
+        index.names.intern(b"//anon");
         let spaces = AddressSpaces::build(&index);
         let space = index.processes.at(1, 0).expect("an address space");
         let addresses = [0x8010, 0x1010, 0x2ff0, 0x1020, 0x5000];
