@@ -51,13 +51,13 @@ impl Both {
             let owner = address.and_then(|address| self.map.at(address));
             assert_eq!(owner, None, "{function:?} is not named");
         }
-        // One function, one object and one file.
-        let mut identities: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
+        // One function of a file, one object.
+        let mut identities: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
         let callers = self.after.calls.keys().flat_map(|(from, to)| [from, to]);
         for function in self.after.own.keys().chain(callers) {
             if function.object.contains("perf-") {
-                let identity = (function.object.as_str(), function.file.as_str());
-                identities.entry(&function.name).or_default().insert(identity);
+                let name = (function.name.as_str(), function.file.as_str());
+                identities.entry(name).or_default().insert(&function.object);
             }
         }
         assert!(!identities.is_empty(), "{}", self.report);

@@ -66,9 +66,9 @@ struct Call {
 }
 
 impl CodeLines {
-    /// The lines of a code named `name` that begins at `start`, as its record has them. Addresses are adjusted if the code was moved.
-    /// `whole` is the position of a code without lines, if a better one is known than that in its name, and `place` returns the file and the line to show for
-    /// a position.
+    /// The lines of a code named `name` that begins at `start`, as its record has them. Addresses are adjusted if the code was
+    /// moved. `whole` is the position of a code without lines, if a better one is known than that in its name, and `place`
+    /// returns the file and the line to show for a position.
     pub fn new<'p>(
         name: &'p [u8],
         start: u64,

@@ -54,8 +54,8 @@ impl<'a> FunctionName<'a> {
         !self.file.is_empty() && self.line > 0
     }
 
-    /// The function if the `o` at the beginning of its name is a mark. Some versions of V8 mark code that was entered within a loop by an `o` *behind* the
-    /// tier, which may as well be the beginning of the name.
+    /// The function if the `o` at the beginning of its name is a mark. Some versions of V8 mark code that was entered within a
+    /// loop by an `o` *behind* the tier, which may as well be the beginning of the name.
     #[must_use]
     pub fn without_loop_mark(&self) -> Option<&[u8]> {
         let rest = self.function.strip_prefix(b"o").filter(|_| self.may_have_loop_mark)?;

@@ -100,7 +100,8 @@ fn v8_wasm(code: &[u8]) -> Option<FunctionName<'_>> {
     is_function.then(|| FunctionName::plain(function).tier(tier))
 }
 
-/// SpiderMonkey's tiers of functions (`js/src/jit/PerfSpewer.cpp`), and how they are called here: JavaScriptCore has tiers of the same names.
+/// SpiderMonkey's tiers of functions (`js/src/jit/PerfSpewer.cpp`), and how they are called here: JavaScriptCore has tiers of the
+/// same names.
 const SPIDERMONKEY_TIERS: [(&[u8], &[u8]); 3] = [
     (b"Ion: ", b"ion"),
     (b"Baseline: ", b"baseline"),
@@ -145,7 +146,8 @@ fn dotnet(code: &[u8]) -> Option<FunctionName<'_>> {
     is_function.then(|| FunctionName::plain(function).tier(tier))
 }
 
-/// How HotSpot names the hidden classes of lambdas and method handles. What `javac` makes of a lambda's body has a name of its own.
+/// How HotSpot names the hidden classes of lambdas and method handles. What `javac` makes of a lambda's body has a name of its
+/// own.
 const HIDDEN_CLASSES: [&[u8]; 2] = [b"$$Lambda", b"LambdaForm$"];
 
 fn hotspot(code: &[u8]) -> Option<FunctionName<'_>> {

@@ -1,7 +1,7 @@
 //! `jitscribe callgrind`: names, lines and calls for the jitted code in a profile.
 //!
-//! The crate `callgrind` copies the profile and splits unknown code into functions. [`map`] provides the known code, [`names`] how it is
-//! called, [`image`] writes the object file that KCachegrind disassembles, and [`report`] reports the result.
+//! The crate `callgrind` copies the profile and splits unknown code into functions. [`map`] provides the known code, [`names`]
+//! how it is called, [`image`] writes the object file that KCachegrind disassembles, and [`report`] reports the result.
 
 mod image;
 mod map;
@@ -103,7 +103,8 @@ pub fn rewrite(args: &Args) -> Result<Report> {
     let sources = known.sources().to_vec();
     // The folders of the profile: the process's working folder is one of them, unless the user chose another.
     let beside = [output.as_deref().unwrap_or(Path::new("-")), &args.input];
-    let folders = beside.iter().filter_map(|path| std::path::absolute(path.parent()?).ok());
+    let folder = |path: &&Path| std::path::absolute(Path::new(".").join(path.parent()?)).ok();
+    let folders = beside.iter().filter_map(folder);
     let mut map = Map::new(known, &image, folders.collect());
 
     let bar = note::progress("naming", size);

@@ -1,7 +1,8 @@
 //! How the functions of a profile are named.
 //!
-//! Readers of profiles take functions of one name, file and object for one. The names of codes have the function, the place where it begins, and marks of the
-//! compiler. The place is the file and line of the function in the profile; only where a file has several functions of one name, it stays in the name.
+//! Readers of profiles take functions of one name, file and object for one. The names of codes have the function, the place where
+//! it begins, and marks of the compiler. The place is the file and line of the function in the profile; only where a file has
+//! several functions of one name, it stays in the name.
 
 use std::collections::{HashMap, HashSet};
 

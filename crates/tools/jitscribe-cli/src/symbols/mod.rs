@@ -126,8 +126,8 @@ impl SymbolIndex {
         Some(self.known(visible, id))
     }
 
-    /// Among the codes with this name, the last one at `address`, which [is ambiguous](Self::is_ambiguous_at). Other code may have
-    /// been there later.
+    /// Among the codes with this name, the last one at `address`, which [is ambiguous](Self::is_ambiguous_at). Other code may
+    /// have been there later.
     pub fn named_at(&mut self, name: &[u8], address: u64) -> Option<CodeRange> {
         let (visible, id) = self.owners.named_at(number_of(name), address)?;
         Some(self.known(visible, id))
@@ -222,7 +222,8 @@ impl SymbolIndex {
     }
 }
 
-/// What finds the sources in these folders, and the definitions of functions whose code has no lines. Lines are those of the scripts as they ran.
+/// What finds the sources in these folders, and the definitions of functions whose code has no lines. Lines are those of the
+/// scripts as they ran.
 pub fn source_resolver(folders: &[PathBuf]) -> SourceResolver<'static> {
     static FILES: OnceLock<Believed> = OnceLock::new();
     let files = FILES.get_or_init(|| Believed::about(None, &BTreeMap::new(), true, &[]));

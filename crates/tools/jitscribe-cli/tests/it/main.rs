@@ -19,6 +19,7 @@ mod made;
 mod mutants;
 mod mutated_core;
 mod mutated_log;
+mod named_places;
 mod process;
 mod record;
 mod report;

@@ -43,8 +43,8 @@ impl<'a> JittedName<'a> {
             Cow::Owned(name) => name.into(),
         };
         let (line, column) = if file.is_empty() { (0, 0) } else { (line, column) };
-        // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that were interpreted may be
-        // compiled as well, and are the same functions.
+        // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that
+        // were interpreted may be compiled as well, and are the same functions.
         let kind = match kind {
             NameKind::Trampoline => FunctionKind::Interpreted,
             NameKind::Compiled => FunctionKind::Jitted,
