@@ -649,7 +649,7 @@ pub fn runtimes_of_files<'f>(files: impl Iterator<Item = &'f Path>) -> Vec<&'sta
         rest.is_some_and(|rest| may_go_on || !rest.first().is_some_and(u8::is_ascii_lowercase))
     };
     let has = |begin: &&str| names.iter().any(|name| is_of(name, begin));
-    RUNTIMES.iter().filter(|runtime| runtime.mapped.iter().any(|begin| has(&begin))).collect()
+    RUNTIMES.iter().filter(|runtime| runtime.mapped.iter().any(has)).collect()
 }
 
 /// The index for flags in a command of this runtime; `None` if it gets none.

@@ -138,12 +138,11 @@ impl SampleAttribution {
                     }
                     Occupant::Nothing { unnamed: is_unnamed, late: came } => {
                         counts.unnamed += u64::from(*is_unnamed);
-                        if *is_unnamed {
-                            if unnamed.len() < UNNAMED
-                                && let Some(space) = process.own_space()
-                            {
-                                unnamed.push(UnnamedSample { space, address: ip, time });
-                            }
+                        if *is_unnamed
+                            && unnamed.len() < UNNAMED
+                            && let Some(space) = process.own_space()
+                        {
+                            unnamed.push(UnnamedSample { space, address: ip, time });
                         }
                         // Each is recorded only once.
                         late.extend(came.take().and_then(|code| process.late(code)));

@@ -20,10 +20,13 @@ pub struct SourcePlace(
     pub u32,
 );
 
+/// By line and column in a script.
+type ByPlace = FxHashMap<(u32, u32), SourcePlace>;
+
 /// The places of definitions in scripts, and in the sources of the scripts.
 #[derive(Clone, Debug, Default)]
 pub struct OriginalPlaces {
-    by_file: FxHashMap<Box<[u8]>, FxHashMap<(u32, u32), SourcePlace>>,
+    by_file: FxHashMap<Box<[u8]>, ByPlace>,
     count: usize,
 }
 
