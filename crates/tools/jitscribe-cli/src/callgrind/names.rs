@@ -12,7 +12,7 @@ use jitscribe_inject::source_name;
 use crate::Result;
 use crate::symbols::SymbolIndex;
 
-/// Functions by the hash of name and file.
+/// How each function is named.
 #[derive(Debug, Default)]
 pub struct FunctionNames {
     /// Those that begin at several places.
