@@ -19,7 +19,7 @@ pub struct JittedName<'a> {
     pub name: Cow<'a, [u8]>,
     /// The file, as a path, if the symbol has it.
     pub file: Cow<'a, [u8]>,
-    /// The line, from 1; 0 if the symbol has none, or no file.
+    /// The line, from 1; 0 if the symbol has none.
     pub line: u32,
     /// The column, from 1; 0 if the symbol has none.
     pub column: u32,
@@ -42,7 +42,9 @@ impl<'a> JittedName<'a> {
             Cow::Borrowed(name) => demangled_name(name),
             Cow::Owned(name) => name.into(),
         };
-        let (line, column) = if file.is_empty() { (0, 0) } else { (line, column) };
+        // A trace has a line of its own, which is not that of its function.
+        let is_of_trace = file.is_empty() && tier == Some(b"trace");
+        let (line, column) = if is_of_trace { (0, 0) } else { (line, column) };
         // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that
         // were interpreted may be compiled as well, and are the same functions.
         let kind = match kind {

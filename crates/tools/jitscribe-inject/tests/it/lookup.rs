@@ -123,7 +123,8 @@ fn compare(path: &Path, folder: &Path) -> Counts {
             if let Some(code) = index.lookup(pid, time, ip).unwrap() {
                 assert!(code.offset < code.size, "{code:?}");
                 assert_eq!(code.start + code.offset, ip);
-                assert_eq!(code.inlined_chain().last().unwrap().function, code.name());
+                let name = code_index::FunctionName::of(code.name());
+                assert_eq!(code.inlined_chain().last().unwrap().function, &*name.function);
                 *found.entry(code.code).or_insert(0) += 1;
             }
         }
