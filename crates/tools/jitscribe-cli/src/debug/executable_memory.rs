@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use code_timeline::ranges;
+
 use crate::process::{Core, Mapping};
 
 /// Executable memory without a file, and the files that are mapped.
@@ -33,9 +35,7 @@ impl ExecutableMemory {
 
     /// Whether code at this address is in it.
     pub fn contains(&self, address: u64) -> bool {
-        let behind = self.anonymous.partition_point(|range| range.start <= address);
-        let range = behind.checked_sub(1).and_then(|at| self.anonymous.get(at));
-        range.is_some_and(|range| range.contains(&address))
+        ranges::contain(&self.anonymous, address)
     }
 
     /// Whether there is none.

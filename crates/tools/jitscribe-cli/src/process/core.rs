@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use code_log::{Head, Source};
+use code_timeline::ranges;
 use object::{Object, ObjectSegment, ReadCache};
 
 use super::core_notes::{self, CoreNotes};
@@ -92,9 +93,7 @@ impl Core {
 
     /// Whether the memory at `address` was executable.
     pub fn is_executable(&self, address: u64) -> bool {
-        let behind = self.executable.partition_point(|range| range.start <= address);
-        let range = behind.checked_sub(1).and_then(|at| self.executable.get(at));
-        range.is_some_and(|range| range.contains(&address))
+        ranges::contain(&self.executable, address)
     }
 
     /// The executable memory without a file, sorted by address.
