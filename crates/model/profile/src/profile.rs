@@ -173,6 +173,11 @@ impl Profile {
         }
     }
 
+    /// The numbers of the functions.
+    pub fn function_ids(&self) -> impl Iterator<Item = FunctionId> + use<> {
+        (0..).map(FunctionId).take(self.functions.len())
+    }
+
     /// The codes with their numbers.
     pub fn numbered_codes(&self) -> impl Iterator<Item = (CodeId, &Code)> {
         (0..).map(CodeId).zip(&self.codes)

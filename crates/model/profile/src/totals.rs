@@ -221,7 +221,7 @@ mod tests {
             let codes = |stack: StackId| -> Vec<Option<CodeId>> {
                 profile.frames_of(stack).map(|frame| frame.code).collect()
             };
-            for function in (0..).map(FunctionId).take(profile.functions().len()) {
+            for function in profile.function_ids() {
                 let has = |sample: &&SampleRow| functions(sample.stack).contains(&function);
                 let ends = |sample: &&SampleRow| functions(sample.stack)[0] == function;
                 let weight = |samples: &mut dyn Iterator<Item = &SampleRow>| {

@@ -27,7 +27,7 @@ pub fn bytes(
     };
     sources::add(profile, &totals, &file_of, source, options, summary, &mut texts, &mut columns);
     // The page has the files of functions themselves.
-    for id in (0..).map(FunctionId).take(profile.functions().len()) {
+    for id in profile.function_ids() {
         let of_lines = profile.file_of(id);
         if of_lines != profile.function(id).file {
             files.insert(id, profile.text(of_lines).to_vec());

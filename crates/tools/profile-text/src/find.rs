@@ -23,7 +23,7 @@ pub enum Found {
 /// Functions without samples are found as well, if they have exactly this name.
 #[must_use]
 pub fn find(profile: &Profile, totals: &Totals, typed: &str) -> Found {
-    let ids = || (0..).map(FunctionId).take(profile.functions().len());
+    let ids = || profile.function_ids();
     let is_function = |id: &FunctionId| profile.function(*id).kind != FunctionKind::End;
     let mut symbols: BTreeSet<(FunctionId, &[u8])> = BTreeSet::new();
     for code in profile.codes() {

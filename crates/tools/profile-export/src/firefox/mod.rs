@@ -11,7 +11,7 @@ mod time;
 
 use std::io::{self, Write};
 
-use profile::{CodeId, FunctionId, FunctionKind, Profile, StringId};
+use profile::{CodeId, FunctionKind, Profile, StringId};
 
 pub use request::{Method, Request};
 pub use symbols::Symbols;
@@ -197,8 +197,7 @@ fn write_shared(
     })?;
 
     let mut sources = Sources::new(profile);
-    let files =
-        || (0..).map(FunctionId).take(profile.functions().len()).map(|id| profile.file_of(id));
+    let files = || profile.function_ids().map(|id| profile.file_of(id));
     files().for_each(|file| sources.add(file));
     // The library of a function is that of the first of its frames.
     let mut resources: Vec<Option<u32>> = vec![None; profile.functions().len()];

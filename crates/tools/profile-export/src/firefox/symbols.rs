@@ -4,7 +4,7 @@
 //! they are hostile: nothing is answered but what belongs to the profile.
 
 use disassembly::{Assembly, Syntax};
-use profile::{CodeId, CodeSource, FunctionId, Profile};
+use profile::{CodeId, CodeSource, Profile};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,8 +42,7 @@ impl Symbols {
         let layout = Layout::of(profile);
         let place = |(id, _)| Some((layout.code(profile, id)?, id));
         let codes = profile.numbered_codes().filter_map(place).collect();
-        let functions = (0..).map(FunctionId).take(profile.functions().len());
-        let files = functions.map(|id| profile.file_of(id));
+        let files = profile.function_ids().map(|id| profile.file_of(id));
         let files = files.filter(|file| !file.is_empty()).map(|file| profile.text(file));
         let files =
             files.map(|file| (String::from_utf8_lossy(file).into_owned(), file.to_vec())).collect();
