@@ -54,6 +54,13 @@ impl<'a> FunctionName<'a> {
         !self.file.is_empty() && self.line > 0
     }
 
+    /// Where the function begins: line and column, (0, 0) if the name does not say. The line of a trace is that of the trace.
+    #[must_use]
+    pub fn definition(&self) -> (u32, u32) {
+        let is_of_trace = self.file.is_empty() && self.tier == Some(b"trace");
+        if is_of_trace { (0, 0) } else { (self.line, self.column) }
+    }
+
     /// The function if the `o` at the beginning of its name is a mark. Some versions of V8 mark code that was entered within a
     /// loop by an `o` *behind* the tier, which may as well be the beginning of the name.
     #[must_use]

@@ -7,11 +7,9 @@ use rustc_hash::FxBuildHasher;
 
 /// What the function of a code is recognized by: codes of one function have the same number, and few others.
 pub fn function_hash(code: &[u8]) -> u32 {
-    let FunctionName { function, file, line, column, .. } = FunctionName::of(code);
-    // A line without a file is not the function's: see [`FunctionName`].
-    let place = if file.is_empty() { (0, 0) } else { (line, column) };
+    let name = FunctionName::of(code);
     // The upper half is mixed best.
-    (FxBuildHasher.hash_one((&*function, file, place)) >> 32) as u32
+    (FxBuildHasher.hash_one((&*name.function, name.file, name.definition())) >> 32) as u32
 }
 
 #[cfg(test)]

@@ -37,14 +37,12 @@ impl<'a> JittedName<'a> {
     pub fn of(symbol: &'a [u8]) -> Self {
         let name = FunctionName::of(symbol);
         let without_loop_mark = name.without_loop_mark().map(demangled_name).map(Cow::into_owned);
-        let FunctionName { function, file, line, column, tier, kind, .. } = name;
+        let (line, column) = name.definition();
+        let FunctionName { function, file, tier, kind, .. } = name;
         let function = match function {
             Cow::Borrowed(name) => demangled_name(name),
             Cow::Owned(name) => name.into(),
         };
-        // A trace has a line of its own, which is not that of its function.
-        let is_of_trace = file.is_empty() && tier == Some(b"trace");
-        let (line, column) = if is_of_trace { (0, 0) } else { (line, column) };
         // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that
         // were interpreted may be compiled as well, and are the same functions.
         let kind = match kind {
