@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Report, SourceReport, UnnamedProcess};
-use profile::{Code, FunctionKind, ProcessId, Profile};
+use jitscribe_inject::{Report, SourceReport, UnnamedProcess, inferred_name};
+use profile::{Code, FunctionKind, ProcessId, Profile, UNNAMED_CODE};
 
 use crate::runtimes::{Merge, Runtime, runtimes_of_files};
 use crate::text::{self, percent};
@@ -85,7 +85,8 @@ pub fn lines_of_profile(profile: &Profile, files: &BTreeMap<u32, Vec<PathBuf>>) 
     for sample in profile.samples().iter() {
         let Some(frame) = profile.frames_of(sample.stack).next() else { continue };
         let function = profile.function(frame.function);
-        let is_unnamed = is_inferred(profile.text(function.name));
+        let name = profile.text(function.name);
+        let is_unnamed = name == UNNAMED_CODE || inferred_name::is_place(name);
         if !is_unnamed && function.kind != FunctionKind::Jitted {
             continue;
         }
@@ -122,12 +123,6 @@ pub fn lines_of_profile(profile: &Profile, files: &BTreeMap<u32, Vec<PathBuf>>) 
         lines.extend(advice(files, Started::default()));
     }
     lines
-}
-
-/// Whether a name was concluded from what is near: see docs/inferred-names.md.
-fn is_inferred(name: &[u8]) -> bool {
-    let begins = ["[anonymous executable memory", "[executable memory of ", "[jit code"];
-    begins.iter().any(|begin| name.starts_with(begin.as_bytes()))
 }
 
 /// The sampled addresses by mapping.

@@ -102,6 +102,7 @@ pub use code_timeline::{AddressSpaceId, CodeId};
 pub use codes::code_index::{CodeAtAddress, CodeIndex};
 pub use codes::code_lines::{decoded_lines, resolved_lines};
 pub use codes::earlier_maps::RecordingBegin;
+pub use codes::inferred_name;
 pub use codes::locate::{SearchPaths, SeenProcess, Source};
 pub use codes::original_places::{OriginalPlaces, SourcePlace};
 pub use codes::source_lines::{CachedResolver, SourceOptions, SourceResolver, source_name};
