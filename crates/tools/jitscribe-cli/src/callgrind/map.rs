@@ -190,7 +190,7 @@ impl CodeMap for Map {
             self.names = Self::kept(&mut self.error, FunctionNames::of(&mut self.known));
         }
         let names = self.names.get_or_insert_default();
-        let name = self.known.name(&known).map(|name| (names.shown(&name), names.file(&name)));
+        let name = self.known.name(&known).map(|name| names.of_code(&name));
         let (name, file_in_name) = Self::kept(&mut self.error, name).unwrap_or_default();
         let load = Self::kept(&mut self.error, self.known.load(&known)).flatten();
         let has_bytes = load.is_some_and(|load| !load.bytes.is_empty());

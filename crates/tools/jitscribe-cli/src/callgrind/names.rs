@@ -46,14 +46,15 @@ impl FunctionNames {
         Ok(Self { ambiguous })
     }
 
-    /// The name of the function that a code with this name belongs to.
-    pub fn shown(&self, code: &[u8]) -> Vec<u8> {
+    /// The name of the function that a code with this name belongs to, and the file in it, if there is one.
+    pub fn of_code(&self, code: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
         let name = FunctionName::of(code);
         let has_place = name.has_place();
         let FunctionName { function, file, line, column, .. } = name;
         let mut shown = function.to_vec();
         // What has no name has only its place.
         let is_anonymous = *function == *FunctionName::ANONYMOUS;
+        let path = (!file.is_empty()).then(|| source_name(file).into_owned());
         let key = (function.into(), file.into());
         if has_place && (is_anonymous || self.ambiguous.contains(&key)) {
             shown.extend_from_slice(format!(":{line}").as_bytes());
@@ -61,12 +62,6 @@ impl FunctionNames {
                 shown.extend_from_slice(format!(":{column}").as_bytes());
             }
         }
-        shown
-    }
-
-    /// The file in the name of a code.
-    pub fn file(&self, code: &[u8]) -> Option<Vec<u8>> {
-        let file = FunctionName::of(code).file;
-        (!file.is_empty()).then(|| source_name(file).into_owned())
+        (shown, path)
     }
 }
