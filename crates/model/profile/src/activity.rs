@@ -244,6 +244,15 @@ pub fn is_interpreter(name: &[u8], tier: &[u8]) -> bool {
         || name.starts_with(b"Builtin:Interpreter")
 }
 
+/// Whether the name of a file is one of those that begin so: `node20`, `libnode.so.108`, `php-fpm8.2`, `qemu-arm` (of `qemu-`), but not
+/// `nodemon`.
+#[must_use]
+pub fn is_file_of(name: &[u8], begin: &str) -> bool {
+    let may_go_on = begin.starts_with("lib") || begin.ends_with('-');
+    let rest = name.strip_prefix(begin.as_bytes());
+    rest.is_some_and(|rest| may_go_on || !rest.first().is_some_and(u8::is_ascii_lowercase))
+}
+
 /// Whether a file belongs to a runtime that is known by name.
 #[must_use]
 pub fn is_of_runtime(path: &[u8]) -> bool {
@@ -268,15 +277,7 @@ impl Runtime {
     /// The runtime that a file belongs to.
     fn of_file(path: &[u8]) -> Option<&'static Self> {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        RUNTIMES.iter().find(|runtime| {
-            runtime.files.iter().any(|begin| {
-                let rest = name.strip_prefix(begin.as_bytes());
-                // `python3.13`, `libnode.so.108`, `php8.2`, but not `nodemon`.
-                rest.is_some_and(|rest| {
-                    !rest.first().is_some_and(u8::is_ascii_lowercase) || begin.starts_with("lib")
-                })
-            })
-        })
+        RUNTIMES.iter().find(|runtime| runtime.files.iter().any(|begin| is_file_of(name, begin)))
     }
 
     fn activity(&self, symbol: &[u8]) -> Option<Activity> {

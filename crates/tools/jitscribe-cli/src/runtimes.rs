@@ -15,6 +15,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use profile::activity::is_file_of;
+
 use crate::{Error, Result, java_agent};
 
 /// A runtime and its settings.
@@ -39,6 +41,9 @@ pub struct Runtime {
     pub switch: &'static str,
     /// What to type, for a process that was started without the switch.
     pub advice: &'static str,
+    /// How to start it so that a debugger that attaches later finds its code; empty if nothing does. Perf maps are preferred here: V8 and others
+    /// write jitdumps through a buffer, which lacks the last functions.
+    pub debugger_switch: &'static str,
     /// Whether it writes its jitdumps below `$JITDUMPDIR/.debug/jit`, or `~/.debug/jit`.
     pub in_jitdumpdir: bool,
 }
@@ -54,6 +59,7 @@ const PLAIN: Runtime = Runtime {
     mapped: &[],
     switch: "",
     advice: "",
+    debugger_switch: "",
     in_jitdumpdir: false,
 };
 
@@ -157,6 +163,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["node", "nodejs", "libnode.so"],
         switch: "--perf-basic-prof",
         advice: "jitscribe record -- node app.js, or start it with NODE_OPTIONS=--perf-basic-prof",
+        debugger_switch: "node --perf-basic-prof --interpreted-frames-native-stack",
         ..PLAIN
     },
     // Seen with 2.9. The variable: cli/args/flags.rs of deno. Deno rejects flags that its V8 lacks; it has all
@@ -176,6 +183,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["deno"],
         switch: "DENO_V8_FLAGS=--perf-prof",
         advice: "jitscribe record -- deno run app.ts, or start it with DENO_V8_FLAGS=--perf-basic-prof",
+        debugger_switch: "DENO_V8_FLAGS=--perf-basic-prof,--interpreted-frames-native-stack",
         ..PLAIN
     },
     // Seen with 2.50 (WebKitGTK). JSC reads any of its options from JSC_NAME.
@@ -192,6 +200,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["libjavascriptcore", "jsc"],
         switch: "JSC_useJITDump=1",
         advice: "jitscribe record -- COMMAND, or start it with JSC_useJITDump=1 JSC_jitDumpDirectory=DIR",
+        debugger_switch: "JSC_useJITDump=1",
         ..PLAIN
     },
     // Seen with 1.4. The same options with bun's own prefix: bun's documentation, "Debugging JavaScriptCore".
@@ -208,6 +217,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["bun"],
         switch: "BUN_JSC_useJITDump=1",
         advice: "jitscribe record -- bun app.js, or start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=DIR",
+        debugger_switch: "BUN_JSC_useJITDump=1",
         ..PLAIN
     },
     // Seen with 17 and 25. The first option lets versions before 17 start, which have no perf maps. Java reports on standard
@@ -230,6 +240,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["libjvm.so"],
         switch: "an agent or -XX:+DumpPerfMapAtExit",
         advice: "jitscribe record -- java ..., or jitscribe record -p PID, which asks a running JVM (17 or later) for its code",
+        debugger_switch: "java -XX:+PreserveFramePointer; `jcmd PID Compiler.perfmap` then writes the perf map",
         ..PLAIN
     },
     // Seen with 25. ERL_AFLAGS goes before the command line, so a +JPperf on the command line wins.
@@ -243,6 +254,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["beam.smp"],
         switch: "+JPperf true",
         advice: "jitscribe record -- erl ..., or start it with ERL_AFLAGS='+JPperf true'",
+        debugger_switch: "erl +JPperf true",
         ..PLAIN
     },
     // Seen with 8.2. A colon with nothing before it stands for the folder that PHP was built with. Ours is
@@ -261,6 +273,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["php", "libphp", "opcache.so"],
         switch: "opcache.jit_debug=32",
         advice: "jitscribe record -- php app.php, or start it with -d opcache.jit_debug=32",
+        debugger_switch: "php -d opcache.jit_debug=288",
         ..PLAIN
     },
     // Seen with 3.12 and 3.13. With both, 3.13 writes a jitdump with unwind info, 3.12 a perf map.
@@ -274,6 +287,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[],
         subcommands: &[],
+        debugger_switch: "python -X perf",
         ..PLAIN
     },
     // Seen with 7.3.11. Without the second category, there are no lines, and bridges have no names. PyPy replaces %d by its process
@@ -292,6 +306,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["pypy", "libpypy"],
         switch: "PYPYLOG",
         advice: "jitscribe record -- pypy3 app.py, or start it with PYPYLOG=jit-backend-addr,jit-log-opt:FILE and add --jitdump FILE",
+        debugger_switch: "PYPYLOG=jit-backend-addr,jit-log-opt:/tmp/pypy-%d.log",
         ..PLAIN
     },
     // News of Ruby 3.3. RUBYOPT would break a Ruby that was built without YJIT.
@@ -305,6 +320,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["ruby", "libruby"],
         switch: "--yjit --yjit-perf",
         advice: "jitscribe record -- ruby app.rb, or start it with RUBYOPT='--yjit --yjit-perf'; Ruby must be built with YJIT",
+        debugger_switch: "ruby --yjit --yjit-perf",
         ..PLAIN
     },
     // Seen with 3.1, which writes only a perf map. clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0, the folder
@@ -327,6 +343,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["libcoreclr.so"],
         switch: "DOTNET_PerfMapEnabled=1",
         advice: "jitscribe record -- dotnet app.dll, or start it with DOTNET_PerfMapEnabled=1",
+        debugger_switch: "DOTNET_PerfMapEnabled=1",
         ..PLAIN
     },
     // Seen with 6.8.
@@ -340,6 +357,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["mono", "libmono"],
         switch: "--jitmap",
         advice: "jitscribe record -- mono app.exe, or start it with MONO_ENV_OPTIONS=--jitmap",
+        debugger_switch: "mono --jitmap",
         ..PLAIN
     },
     // Julia's manual, "External Profiling"; it uses LLVM's listener, below.
@@ -353,6 +371,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["julia", "libjulia"],
         switch: "ENABLE_JITPROFILING=1",
         advice: "jitscribe record -- julia app.jl; Julia must be built with USE_PERF_JITEVENTS=1",
+        debugger_switch: "ENABLE_JITPROFILING=1",
         in_jitdumpdir: true,
     },
     // Seen with 14: PerfJITEventListener.cpp creates .debug/jit/ in this folder instead of in $HOME. perf's
@@ -367,6 +386,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["lli", "libLLVM"],
         switch: "LLVM's listener for perf",
         advice: "the program must enable it (docs/runtimes/llvm.md); the jitdump is in $JITDUMPDIR/.debug/jit, or in ~/.debug/jit",
+        debugger_switch: "JITDUMPDIR=/tmp",
         in_jitdumpdir: true,
     },
     // Wasmtime's book, "Profiling"; the command reads no variable.
@@ -380,6 +400,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["wasmtime", "libwasmtime.so", "_libwasmtime.so"],
         switch: "its profiler",
         advice: "wasmtime --profile=jitdump; in Python: config.profiler = \"jitdump\"; in Rust: Config::profiler(ProfilingStrategy::JitDump)",
+        debugger_switch: "wasmtime run --profile=perfmap",
         ..PLAIN
     },
     // Seen with 2022.12.
@@ -393,6 +414,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["libmoar"],
         switch: "MVM_JIT_PERF_MAP=1",
         advice: "jitscribe record -- rakudo app.raku, or start it with MVM_JIT_PERF_MAP=1",
+        debugger_switch: "MVM_JIT_PERF_MAP=1",
         ..PLAIN
     },
     // Seen: our own demo.
@@ -419,6 +441,7 @@ pub const RUNTIMES: &[Runtime] = &[
         mapped: &["qemu-"],
         switch: "QEMU_PERFMAP=1",
         advice: "jitscribe record -- qemu-ARCH COMMAND, or start it with -perfmap",
+        debugger_switch: "QEMU_PERFMAP=1",
         ..PLAIN
     },
     // Seen with cppyy 3.5. Cling then also compiles with frame pointers (lib/Interpreter/IncrementalJIT.cpp).
@@ -642,13 +665,7 @@ pub fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
 pub fn runtimes_of_files<'f>(files: impl Iterator<Item = &'f Path>) -> Vec<&'static Runtime> {
     let names: HashSet<&[u8]> =
         files.filter_map(Path::file_name).map(|name| name.as_bytes()).collect();
-    let is_of = |name: &[u8], begin: &str| {
-        // `node20`, `libnode.so.108`, `php-fpm8.2`, but not `nodemon`.
-        let may_go_on = begin.starts_with("lib") || begin.ends_with('-');
-        let rest = name.strip_prefix(begin.as_bytes());
-        rest.is_some_and(|rest| may_go_on || !rest.first().is_some_and(u8::is_ascii_lowercase))
-    };
-    let has = |begin: &&str| names.iter().any(|name| is_of(name, begin));
+    let has = |begin: &&str| names.iter().any(|name| is_file_of(name, begin));
     RUNTIMES.iter().filter(|runtime| runtime.mapped.iter().any(has)).collect()
 }
 
