@@ -191,7 +191,9 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         _ => Jvms::default(),
     };
     let choice = match chosen {
-        None if jvms.need_copies() => Some(Choice::copies("JVMs without frame pointers")),
+        None if jvms.need_copies() && !is_chosen => {
+            Some(Choice::copies("JVMs without frame pointers"))
+        }
         _ => choice,
     };
     let mut perf = perf_record(args, choice.as_ref(), &workspace.recording(), &prepared);
