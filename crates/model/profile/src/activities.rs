@@ -18,6 +18,7 @@ pub const UNNAMED_CODE: &[u8] = b"[jit code]";
 /// that is a known part of the runtime does, up to the first frame of jitted code. Where the stack says nothing, a thread that has one task does
 /// that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Activities {
     /// All samples in processes with jitted code.

@@ -9,7 +9,7 @@ use profile::{
     Activities, CodeId, CodeSource, Count, FunctionId, FunctionKind, Profile, SampleRow, Totals,
 };
 use profile_recording::RecordedProfile;
-use profile_text::{ActivityCounts, TierSamples};
+use profile_text::TierSamples;
 use serde::Serialize;
 
 use crate::Result;
@@ -26,7 +26,7 @@ pub struct SampleSummary {
     /// Those whose innermost frame is in jitted code and has a source line.
     pub with_lines: u64,
     /// What was done.
-    pub activities: ActivityCounts,
+    pub activities: Activities,
     /// How many call stacks are whole; `None` if there are none.
     pub stacks: Option<StackCounts>,
     /// The jitted functions with the most samples.
@@ -84,7 +84,7 @@ impl SampleSummary {
             samples: totals.samples(),
             top: top.collect(),
             with_lines: with_lines(profile),
-            activities: Activities::of(profile, profile.samples().iter()).into(),
+            activities: Activities::of(profile, profile.samples().iter()),
             stacks: stacks.clone(),
         }
     }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use printable::{Escape, Part, is_plain, parts};
 pub use printable::{name, path, said, shell_path, shell_word, short, whole};
+pub use profile_text::percent_in_text as percent;
 use profile_text::{Line, Style};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
@@ -298,12 +299,6 @@ impl PathInJson for Option<PathBuf> {
     fn text(&self) -> impl Serialize {
         self.as_ref().map(|path| path.to_string_lossy())
     }
-}
-
-/// A percentage with one decimal.
-pub fn percent(part: u64, whole: u64) -> String {
-    let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
-    format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A percentage with one decimal and the sign: `12.3 %`, for text between tables.
+#[must_use]
 pub fn percent_in_text(part: u64, whole: u64) -> String {
     let tenths = u128::from(part).saturating_mul(1000).checked_div(u128::from(whole)).unwrap_or(0);
     format!("{}.{} %", tenths / 10, tenths % 10)

@@ -23,7 +23,7 @@
     )
 )]
 
-mod activity_counts;
+mod activity_text;
 mod annotated;
 mod annotated_text;
 mod difference;
@@ -39,12 +39,13 @@ mod tests;
 mod top;
 mod tree;
 
-pub use activity_counts::ActivityCounts;
+pub use activity_text::activity_text;
 pub use annotated::{
     Annotated, AnnotatedCode, AnnotatedInstruction, AnnotatedTarget, Generations, Part, Wanted,
 };
 pub use annotated_text::Parts;
 pub use difference::{Difference, DifferentFunction};
+pub use figures::percent_in_text;
 pub use find::{Found, find, hottest};
 pub use function_info::FunctionInfo;
 pub use line::{Line, Span, Style};

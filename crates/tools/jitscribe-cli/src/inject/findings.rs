@@ -1,6 +1,7 @@
 //! Where the samples of a recording are: printed by `inject`, `record` and `demo`.
 
 use jitscribe_inject::Report;
+use profile_text::activity_text;
 
 use super::stacks;
 use crate::sample_summary::SampleSummary;
@@ -31,7 +32,7 @@ pub fn print_summary(summary: &SampleSummary, named: u64) {
     if let Some(stacks) = stacks {
         stacks::print(stacks);
     }
-    if let Some(line) = activities.text(*samples) {
+    if let Some(line) = activity_text(activities, *samples) {
         note::say(line);
     }
     let has_stacks = top.iter().any(|function| function.inclusive.is_some());

@@ -5,7 +5,7 @@ use std::path::Path;
 use jitscribe_inject::{
     Counts, ImageReport, Report, SourceReport, StackCounts, UnnamedProcess, Warning,
 };
-use profile_text::ActivityCounts;
+use profile::Activities;
 use serde::Serialize;
 
 use crate::Result;
@@ -38,7 +38,7 @@ pub struct Fields<'r> {
     stacks: Option<&'r StackCounts>,
     sources: &'r [SourceReport],
     images: &'r [ImageReport],
-    activities: ActivityCounts,
+    activities: Activities,
     unnamed: &'r [UnnamedProcess],
     top: &'r [TopFunction],
     warnings: &'r [Warning],

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use profile::{Activities, Direction, Totals};
-use profile_text::{ActivityCounts, Line, Style, Top, Tree};
+use profile_text::{Line, Style, Top, Tree, activity_text};
 use serde::Serialize;
 
 use crate::selection::SelectionArgs;
@@ -38,7 +38,7 @@ pub struct TextArgs {
 
 #[derive(Serialize)]
 struct Json {
-    activities: ActivityCounts,
+    activities: Activities,
     top: Top,
     callees: Option<Tree>,
     callers: Option<Tree>,
@@ -55,7 +55,7 @@ pub fn run(input: &Path, args: &TextArgs) -> Result<()> {
     let top = Top::of(profile, &totals, args.sort.into(), limit);
     let direction = if args.callers { Direction::Callers } else { Direction::Callees };
     let tree = Tree::of(profile, selection.of(profile), direction, limit, args.max_depth);
-    let activities: ActivityCounts = Activities::of(profile, selection.of(profile)).into();
+    let activities = Activities::of(profile, selection.of(profile));
     if args.json {
         let (callees, callers) = match args.callers {
             true => (None, Some(tree)),
@@ -67,7 +67,7 @@ pub fn run(input: &Path, args: &TextArgs) -> Result<()> {
     let event = String::from_utf8_lossy(event.unwrap_or_default());
     let samples = totals.samples();
     let mut lines = vec![Line::of(Style::Plain, format!("{samples} samples of {event}"))];
-    lines.extend(activities.text(samples).map(|text| Line::of(Style::Plain, text)));
+    lines.extend(activity_text(&activities, samples).map(|text| Line::of(Style::Plain, text)));
     lines.push(Line::default());
     lines.extend(top.lines());
     lines.push(Line::default());

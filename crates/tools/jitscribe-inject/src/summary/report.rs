@@ -8,17 +8,14 @@ use crate::files::Kind;
 
 /// The results. Sizes are in bytes, times in nanoseconds.
 ///
-/// With the feature `serde` it can be serialized. Paths are converted to UTF-8, with U+FFFD for invalid bytes; warnings
+/// With the feature `serde` its parts can be serialized. Paths are converted to UTF-8, with U+FFFD for invalid bytes; warnings
 /// become their texts.
 #[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Report {
     /// The recording that was read.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "lossy"))]
     pub input: PathBuf,
     /// The recording that was written; `None` for a stream.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "lossy"))]
     pub output: Option<PathBuf>,
     /// Number of events in the recording.
     pub events: u64,
@@ -118,30 +115,9 @@ pub struct ImageReport {
     pub build_id: String,
 }
 
-/// For `serialize_with`: paths, with U+FFFD for invalid UTF-8. serde would reject such a path, and with it the whole
+/// For `serialize_with`: a path, with U+FFFD for invalid UTF-8. serde would reject such a path, and with it the whole
 /// report.
 #[cfg(feature = "serde")]
-fn lossy<P: Paths, S: serde::Serializer>(path: &P, to: S) -> Result<S::Ok, S::Error> {
-    serde::Serialize::serialize(&path.text(), to)
-}
-
-/// A path, or none.
-#[cfg(feature = "serde")]
-trait Paths {
-    /// The value to serialize.
-    fn text(&self) -> impl serde::Serialize;
-}
-
-#[cfg(feature = "serde")]
-impl Paths for PathBuf {
-    fn text(&self) -> impl serde::Serialize {
-        self.to_string_lossy()
-    }
-}
-
-#[cfg(feature = "serde")]
-impl Paths for Option<PathBuf> {
-    fn text(&self) -> impl serde::Serialize {
-        self.as_ref().map(|path| path.to_string_lossy())
-    }
+fn lossy<S: serde::Serializer>(path: &std::path::Path, to: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&path.to_string_lossy(), to)
 }
