@@ -386,6 +386,7 @@ fn java_that_interprets_and_collects() {
     let names: Vec<&str> = names.filter_map(|row| row["name"].as_str()).collect();
     assert!(["Spin.spin", "Spin.main"].iter().all(|name| names.contains(name)), "{names:?}");
     assert_ne!(names.first(), Some(&"Interpreter"), "{names:?}");
+    assert!(number(&recorded.report["activities"]["interpreter"]) > 100, "{}", recorded.report);
 }
 
 /// Debian's MoarVM has no frame pointers: stacks are copied.

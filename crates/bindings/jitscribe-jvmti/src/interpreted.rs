@@ -126,6 +126,6 @@ fn announce(scribe: &Scribe, format: Format, method: ClassMethod<'_>) -> Option<
     let class = ["L", &names::text(method.class), ";"].concat();
     let name = format.name(&class, &names::text(method.name), &names::text(method.descriptor));
     let code = Code::at(method.address, method.size).named(&name).kind(Kind::JavaMethod);
-    let code = code.tier("interpreter").unwind(Unwind::EhFrame(&eh_frame));
+    let code = code.tier("interpreted").unwind(Unwind::EhFrame(&eh_frame));
     Some(scribe.load(&code))
 }

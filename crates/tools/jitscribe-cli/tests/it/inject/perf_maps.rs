@@ -58,7 +58,7 @@ fn of_overlapping_lines_the_later_wins() {
 #[test]
 fn lines_over_a_files_mapping_are_left_to_the_file() {
     let injected = expect(
-        &[(ARENA, "//anon"), (CODE + 0x1000..CODE + 0x2000, "/nowhere/libx.so")],
+        &[(ARENA, "//anon"), (CODE + 0x1000..CODE + 0x2000, "/srv/app/libx.so")],
         "7f0000000100 40 code\n7f0000001000 40 plt\n",
         &[(PID, 21, 0x100, "code+0x0 jit-5000007-0.elf"), (PID, 22, 0x1000, "[unknown] libx.so")],
     );
@@ -78,7 +78,7 @@ fn lines_over_a_file_that_is_no_object_file_name_its_code() {
 #[test]
 fn lines_over_a_file_that_is_gone_name_its_code() {
     for gone in
-        ["/dev/shm/jitscribe-none-such", "/tmp/ffiNoneSuch (deleted)", "/nowhere/image.core"]
+        ["/dev/shm/jitscribe-none-such", "/tmp/ffiNoneSuch (deleted)", "/srv/app/image.core"]
     {
         let injected = expect(
             &[(ARENA, gone)],
@@ -93,7 +93,7 @@ fn lines_over_a_file_that_is_gone_name_its_code() {
 #[test]
 fn lines_over_an_object_file_that_is_gone_are_left_to_it() {
     let scene = Scene::new();
-    let path = "/nowhere/program";
+    let path = "/srv/app/program";
     let mut recording = app(PID, path);
     recording.sample(PID, CODE + 0x101, 21 * MS);
     // `struct perf_record_header_build_id`: type, flags and size; process; the build-id; the path.
@@ -106,7 +106,7 @@ fn lines_over_an_object_file_that_is_gone_are_left_to_it() {
     recording.feature(HEADER_BUILD_ID, &build_id);
     scene.write(MAP, "7f0000000100 40 code\n");
     let injected = scene.inject(&recording, &[]);
-    injected.says("cannot be read, such as /nowhere/program");
+    injected.says("cannot be read, such as /srv/app/program");
     assert_eq!(injected.counts(), (0, 0));
 }
 
