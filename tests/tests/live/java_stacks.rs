@@ -13,6 +13,7 @@ on_each_jdk! {
     stacks_through_interpreted_methods,
     interpreted_stacks,
     interpreted_native_methods,
+    intrinsics_that_push,
 }
 
 /// The chain that the workload has whenever it is in its leaf, innermost first.
@@ -161,5 +162,21 @@ fn interpreted_native_methods(jdk: &Jdk) {
     let stacks = stacks.of(|stack| place(stack).is_some());
     stacks.expect("a native method interpreted", 98, |stack| {
         place(stack).is_some_and(|place| stack[place + 1..].starts_with(&wanted.map(str::to_owned)))
+    });
+}
+
+/// `String.compareTo` and `String.indexOf` are expanded into their callers, and push: there, only the frame pointer says where the frame is.
+fn intrinsics_that_push(jdk: &Jdk) {
+    let inline = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Intrinsics::*"];
+    let options = [&inline[..], &["-XX:+PreserveFramePointer"]].concat();
+    let methods = ["Intrinsics.compare", "Intrinsics.find"];
+    let compiled = methods.map(str::to_owned);
+    let (chains, said) = record(jdk, "Intrinsics", &options, &compiled, Some("dwarf"));
+    let stacks = Stacks::named(&chains, said);
+    let place = |stack: &[String]| stack.iter().position(|name| methods.contains(&name.as_str()));
+    let stacks = stacks.of(|stack| place(stack).is_some());
+    stacks.expect("the caller of intrinsics", 98, |stack| {
+        place(stack)
+            .is_some_and(|place| stack.get(place + 1).is_some_and(|at| at == "Intrinsics.main"))
     });
 }

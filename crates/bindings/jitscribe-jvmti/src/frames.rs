@@ -2,7 +2,8 @@
 //!
 //! HotSpot's compilers make frames of a fixed size. Their prologue saves `rbp` next to the return address, whether or not it is
 //! the frame pointer (`-XX:+PreserveFramePointer`), and allocates the rest of the frame at once. Up to the epilogue, the stack
-//! pointer does not change. HotSpot reports only the size of the frame and where it is complete. Where `rbp` is pushed, and
+//! pointer changes only within intrinsics: those of `String.compareTo` and `String.indexOf` push. With a frame pointer, the rows
+//! are relative to that. HotSpot reports only the size of the frame and where it is complete. Where `rbp` is pushed, and
 //! where epilogues are, is found in the instructions, for which its two compilers use few forms. If no known form is found, the
 //! rows say nothing about `rbp`. Interpreted frames are entirely different: see [`interpreter`](crate::interpreter).
 
@@ -32,21 +33,24 @@ pub(crate) fn rows(code: &[u8], nmethod: &Nmethod) -> Option<Vec<Row<'static>>> 
     let complete = usize::try_from(nmethod.frame_complete?).ok()?;
     let frame = nmethod.frame_size.checked_sub(16)?;
     let prologue = code.get(..complete)?;
-    let mut rows =
-        Rows { all: Vec::with_capacity(ROWS), frame: i32::try_from(nmethod.frame_size).ok()? };
+    let body = Cfa { register: RSP, offset: i32::try_from(nmethod.frame_size).ok()? };
+    let mut rows = Rows { all: Vec::with_capacity(ROWS), body };
     let leave = match Prologue::of(prologue, frame) {
-        Prologue::Push { pushed, taken } => {
-            rows.put(pushed, 16, SAVED);
-            rows.put(taken, rows.frame, SAVED);
+        Prologue::Push { pushed, taken, has_frame_pointer } => {
+            if has_frame_pointer {
+                rows.body = Cfa { register: RBP, offset: 16 };
+            }
+            rows.put(pushed, Cfa { register: RSP, offset: 16 }, SAVED);
+            rows.put(taken, rows.body, SAVED);
             if frame == 0 { Vec::new() } else { change_stack(0xc4, frame).to_vec() }
         }
         Prologue::Store { taken, stored } => {
-            rows.put(taken, rows.frame, &[]);
-            rows.put(stored, rows.frame, SAVED);
+            rows.put(taken, rows.body, &[]);
+            rows.put(stored, rows.body, SAVED);
             if frame == 0 { Vec::new() } else { change_stack(0xc4, frame).to_vec() }
         }
         Prologue::Unknown => {
-            rows.put(complete, rows.frame, &[]);
+            rows.put(complete, rows.body, &[]);
             return Some(rows.all);
         }
     };
@@ -79,7 +83,7 @@ fn change_stack(register: u8, bytes: u32) -> StackChange {
 /// The form of a prologue, and the offsets at which its steps are done.
 enum Prologue {
     /// `push rbp; [mov rbp, rsp]; sub rsp, frame`, the last only if there is something to subtract.
-    Push { pushed: usize, taken: usize },
+    Push { pushed: usize, taken: usize, has_frame_pointer: bool },
     /// `sub rsp, frame + 8; mov [rsp + frame], rbp`.
     Store { taken: usize, stored: usize },
     /// Something else.
@@ -99,7 +103,8 @@ impl Prologue {
             let moved = moved.or_else(|| behind.strip_prefix(&[0x48, 0x89, 0xe5]));
             let behind = moved.unwrap_or(behind);
             if let Some(rest) = behind.strip_prefix(sub) {
-                return Self::Push { pushed: at + 1, taken: code.len() - rest.len() };
+                let taken = code.len() - rest.len();
+                return Self::Push { pushed: at + 1, taken, has_frame_pointer: moved.is_some() };
             }
         }
         let sub = frame.checked_add(8).map(|size| change_stack(0xec, size));
@@ -120,16 +125,23 @@ impl Prologue {
     }
 }
 
+/// Where the caller's frame begins: so many bytes above what a register has.
+#[derive(Clone, Copy)]
+struct Cfa {
+    register: u16,
+    offset: i32,
+}
+
 struct Rows {
     all: Vec<Row<'static>>,
-    /// Size of the whole frame.
-    frame: i32,
+    /// Between prologue and epilogues.
+    body: Cfa,
 }
 
 impl Rows {
-    fn put(&mut self, offset: usize, size: i32, saved: &'static [(u16, i32)]) {
+    fn put(&mut self, offset: usize, cfa: Cfa, saved: &'static [(u16, i32)]) {
         let Ok(offset) = u32::try_from(offset) else { return };
-        let row = Row::new(offset, RSP, size).saved(saved);
+        let row = Row::new(offset, cfa.register, cfa.offset).saved(saved);
         match self.all.last_mut() {
             Some(last) if last.offset == offset => *last = row,
             _ => self.all.push(row),
@@ -149,12 +161,12 @@ impl Rows {
                 continue;
             };
             if !leave.is_empty() {
-                self.put(popped - 1, 16, SAVED);
+                self.put(popped - 1, Cfa { register: RSP, offset: 16 }, SAVED);
             }
-            self.put(popped, 8, &[]);
+            self.put(popped, Cfa { register: RSP, offset: 8 }, &[]);
             at = popped + end;
             if at < code.len() {
-                self.put(at, self.frame, SAVED);
+                self.put(at, self.body, SAVED);
             }
         }
     }
@@ -213,11 +225,30 @@ mod tests {
         code.push(0x90);
         let rows = [(8, 16, true), (12, 48, true), (17, 16, true), (18, 8, false), (32, 48, true)];
         assert_eq!(of(&code, 48, 12), rows);
-        // With a frame pointer, and cut off behind the return.
-        code.splice(8..8, [0x48, 0x8b, 0xec]);
+        // Cut off behind the return.
         code.pop();
-        let rows = [(8, 16, true), (15, 48, true), (20, 16, true), (21, 8, false)];
-        assert_eq!(of(&code, 48, 15), rows);
+        assert_eq!(of(&code, 48, 12), rows[..4]);
+    }
+
+    /// Its intrinsics push, so that the stack pointer says nothing.
+    #[test]
+    fn a_body_with_a_frame_pointer_is_relative_to_that() {
+        // push rbp; mov rbp, rsp; sub rsp, 0x20; push rdx; pop rcx; add rsp, 0x20; pop rbp; …; nop
+        for moved in [[0x48, 0x8b, 0xec], [0x48, 0x89, 0xe5]] {
+            let mut code = vec![0x55];
+            code.extend(moved);
+            code.extend([0x48, 0x83, 0xec, 0x20, 0x52, 0x59, 0x48, 0x83, 0xc4, 0x20, 0x5d]);
+            code.extend(RETURN);
+            code.push(0x90);
+            let complete = Some(8);
+            let nmethod =
+                Nmethod { level: 4, is_osr: false, frame_size: 48, frame_complete: complete };
+            let rows = rows(&code, &nmethod).expect("rows").into_iter();
+            let rows: Vec<_> =
+                rows.map(|row| (row.offset, row.cfa_register, row.cfa_offset)).collect();
+            let expected = [(1, RSP, 16), (8, RBP, 16), (14, RSP, 16), (15, RSP, 8), (29, RBP, 16)];
+            assert_eq!(rows, expected);
+        }
     }
 
     #[test]

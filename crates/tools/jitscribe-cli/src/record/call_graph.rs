@@ -18,6 +18,9 @@ const COPIES_A_SECOND: usize = 499;
 const BYTES_A_SECOND: usize = 10_000_000;
 /// The sizes of copies that are chosen, in bytes. Smaller ones lack the callers of most runtimes' functions, and few stacks need more.
 const SIZES: RangeInclusive<usize> = 8192..=16384;
+/// Copies of stacks that are deep, of one thread at a time: as many bytes a second. perf takes less than 64 KiB.
+const DEEP_COPIES_A_SECOND: usize = 149;
+const DEEP_SIZE: usize = 65_528;
 
 /// How to record call stacks, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +42,18 @@ impl Choice {
     /// By copies, of which perf is to write few.
     pub fn copies(reason: impl Into<String>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self::copies_of(size_of_copies(processors), COPIES_A_SECOND, reason)
+    }
+
+    /// By copies of deep stacks, of a runtime that runs one thread at a time: fewer and larger ones.
+    fn deep_copies(reason: impl Into<String>) -> Self {
+        Self::copies_of(DEEP_SIZE, DEEP_COPIES_A_SECOND, reason)
+    }
+
+    fn copies_of(bytes: usize, a_second: usize, reason: impl Into<String>) -> Self {
         Self {
-            value: format!("{DWARF},{}", size_of_copies(processors)),
-            frequency: Some(COPIES_A_SECOND.to_string()),
+            value: format!("{DWARF},{bytes}"),
+            frequency: Some(a_second.to_string()),
             reason: reason.into(),
         }
     }
@@ -117,8 +129,9 @@ fn of_python(facts: &str) -> Option<Choice> {
         // It has no support for perf.
         _ if version < (3, 12) => return None,
         _ if has_frame_pointers => Choice::frame_pointers(because("with frame pointers")),
-        // The unwind info is in the jitdump that it then writes.
-        _ if version >= (3, 13) => Choice::copies(because("without frame pointers")),
+        // The unwind info is in the jitdump that it then writes. Its stacks are deep, as some
+        // calls go through C: of pylint's, a quarter fit in 9 KB, and four in five in 64 KB.
+        _ if version >= (3, 13) => Choice::deep_copies(because("without frame pointers")),
         _ => Choice::frame_pointers(because(
             "without frame pointers and does not describe its frames: functions have names, but stacks end early; \
              Python 3.13 has whole stacks",
@@ -157,6 +170,10 @@ mod tests {
         let choice = Choice::copies("because");
         assert!(choice.options().starts_with("--call-graph dwarf,"), "{choice:?}");
         assert!(choice.options().ends_with(" -F 499"), "{choice:?}");
+        let deep = DEEP_SIZE * DEEP_COPIES_A_SECOND;
+        assert!((9_000_000..=BYTES_A_SECOND).contains(&deep), "{deep}");
+        let python = of_python("3 13 False").expect("a choice");
+        assert_eq!(python.options(), "--call-graph dwarf,65528 -F 149");
     }
 
     #[test]
