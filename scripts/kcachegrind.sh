@@ -36,11 +36,22 @@ finish() {
 trap finish EXIT
 cd "$work"
 
-# The case of KDE's bug 492835. MoarVM writes a perf map, which has names and no code.
-for ((n = 0; n < 12000; n++)); do echo "word$((n * 7919 % 100003))abc$((n % 13))"; done >words
+# The case of KDE's bug 492835. MoarVM writes a perf map, which has no code; its names have file and line.
+cat >collatz.raku <<'RAKU'
+sub collatz($start) {
+    my $n = $start;
+    my $steps = 0;
+    while $n != 1 {
+        $n = $n %% 2 ?? $n div 2 !! 3 * $n + 1;
+        $steps++;
+    }
+    $steps
+}
+
+say (1..1500).map({ collatz($_) }).max;
+RAKU
 MVM_SPESH_BLOCKING=1 MVM_JIT_PERF_MAP=1 valgrind -q --tool=callgrind --dump-instr=yes --collect-jumps=yes \
-    --smc-check=all-non-file --callgrind-out-file=rakudo.out rakudo-m -e \
-    'my %idx; for "words".IO.lines { for .comb { %idx{$_}++ } }; say %idx.sort.tail(3);'
+    --smc-check=all-non-file --callgrind-out-file=rakudo.out rakudo-m collatz.raku
 "$jitscribe" callgrind rakudo.out
 rm -f "/tmp/perf-$(sed -n 's/^pid: //p' rakudo.out | head -n 1).map"
 
@@ -118,5 +129,5 @@ picture() {
     ls -l "$pictures/$name.png"
 }
 
-picture rakudo.out.jitted 'postfix:<' kcachegrind-rakudo
+picture rakudo.out.jitted 'collatz' kcachegrind-rakudo 742 99
 picture "$(ls node.out.[0-9]* | grep -v '\.so$' | head -n 1)" 'steps' kcachegrind-node 390 38 840 597
