@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | V8 | `JS:*f FILE:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context. Since V8 15, an `o` before the tier if the code was entered within a loop |
 //! | V8, WebAssembly | `JS:f-7-liftoff` | the number of the function in its module, and the tier |
+//! | V8, calls from WebAssembly | `JS:wasm-to-js:i:-f-0-turbofan`, in V8 13 `JS:wasm-to-js-<anonymous>-none` | the types of parameters and results, and the import `f`; one wrapper for all imports |
 //! | SpiderMonkey | `Ion: f (FILE:1:2)` | the tier in front |
 //! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
@@ -89,15 +90,38 @@ fn v8_mark(name: &[u8]) -> Option<(&'static [u8], &[u8])> {
     Some((V8_TIERS.iter().find(|(of, _)| of == mark)?.1, rest))
 }
 
-/// V8's tiers for WebAssembly (`ExecutionTierToString`).
-const WASM_TIERS: [&[u8]; 2] = [b"liftoff", b"turbofan"];
+/// V8's tiers for WebAssembly (`ExecutionTierToString`). Code that no compiler optimizes has none.
+const WASM_TIERS: [(&[u8], Option<&[u8]>); 4] = [
+    (b"liftoff", Some(b"liftoff")),
+    (b"turbofan", Some(b"turbofan")),
+    (b"interpreter", Some(b"interpreter")),
+    (b"none", None),
+];
+
+/// What V8 writes for the number of code that is of no function of its module (`WasmCode::IsAnonymous`).
+const WASM_ANONYMOUS: &[u8] = b"<anonymous>";
 
 fn v8_wasm(code: &[u8]) -> Option<FunctionName<'_>> {
     let (rest, tier) = split_last(code.strip_prefix(b"JS:")?, b'-')?;
-    let tier = WASM_TIERS.iter().find(|known| **known == tier)?;
+    let (_, tier) = WASM_TIERS.iter().find(|(known, _)| *known == tier)?;
     let (function, number) = split_last(rest, b'-')?;
-    let is_function = !function.is_empty() && is_number(number);
-    is_function.then(|| FunctionName::plain(function).tier(tier))
+    let is_code = !function.is_empty() && (is_number(number) || number == WASM_ANONYMOUS);
+    let name = match wasm_import(function) {
+        Some(import) => FunctionName {
+            function: Cow::Owned([b"wasm-to-js ", import].concat()),
+            ..FunctionName::default()
+        },
+        None => FunctionName::plain(function),
+    };
+    is_code.then_some(FunctionName { tier: *tier, ..name })
+}
+
+/// The import that a wrapper calls, if the module has a name for it: `wasm-to-js:PARAMETERS:RESULTS-IMPORT`, a letter for each type.
+fn wasm_import(wrapper: &[u8]) -> Option<&[u8]> {
+    let (parameters, rest) = split_first(wrapper.strip_prefix(b"wasm-to-js:")?, b':')?;
+    let (results, import) = split_first(rest, b'-')?;
+    let is_types = |types: &[u8]| types.iter().all(u8::is_ascii_alphanumeric);
+    (is_types(parameters) && is_types(results) && !import.is_empty()).then_some(import)
 }
 
 /// SpiderMonkey's tiers of functions (`js/src/jit/PerfSpewer.cpp`), and how they are called here: JavaScriptCore has tiers of the
@@ -388,6 +412,15 @@ mod tests {
             ("JS:a-b-12-turbofan", "a-b", "turbofan"),
             ("JS:wasm-function[3]-3-liftoff", "wasm-function[3]", "liftoff"),
             (
+                "JS:core::iter-x::<impl A for B>::next-3-1-turbofan",
+                "core::iter-x::<impl A for B>::next-3",
+                "turbofan",
+            ),
+            ("JS:wasm-to-js:i:-log_it-0-turbofan", "wasm-to-js log_it", "turbofan"),
+            ("JS:wasm-to-js:ifl:d-a-b-12-turbofan", "wasm-to-js a-b", "turbofan"),
+            ("JS:wasm-to-js:i:-0-turbofan", "wasm-to-js:i:", "turbofan"),
+            ("JS:wasm-to-js-<anonymous>-none", "wasm-to-js", ""),
+            (
                 "int32 [Spin] Spin::Fib(int32)[OptimizedTier1]",
                 "int32 [Spin] Spin::Fib(int32)",
                 "OptimizedTier1",
@@ -441,6 +474,9 @@ mod tests {
             "JS:spin",
             "JS:o",
             "JS:f-x-liftoff",
+            "JS:f-none",
+            "JS:-<anonymous>-none",
+            "Stub:js-to-wasm:i:i",
             "JS:-1-liftoff",
             "RegExp:a*b",
             "Builtin:ArrayMap",
