@@ -60,6 +60,11 @@ impl Body {
         }
     }
 
+    /// The name of the code as its runtime wrote it.
+    pub(crate) fn symbol(&self) -> String {
+        shortened(self.lines.name())
+    }
+
     /// The functions at an address, the innermost first.
     pub(crate) fn frames(&self, address: u64) -> Vec<Frame> {
         let frames = self.lines.at(address).map(|frame| Frame {

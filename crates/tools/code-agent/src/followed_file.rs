@@ -254,12 +254,13 @@ impl FollowedFile {
                 *resolved = Resolved::Unknown(Unknown::Description);
                 continue;
             };
-            let Some(frames) = budget.frames(body, code.described(*address)) else {
+            let Some((frames, symbol)) = budget.names(body, code.described(*address)) else {
                 *resolved = Resolved::Unknown(Unknown::Description);
                 continue;
             };
             *resolved = Resolved::Code(Box::new(ResolvedCode {
                 frames,
+                symbol,
                 address: code.address,
                 size: code.size,
                 loaded: Some(code.loaded).filter(|_| has_times),

@@ -418,11 +418,12 @@ impl<S: Source> Processes<S> {
                 };
                 let at = codes.binary_search_by_key(&code.at(), Followed::at);
                 let body = at.ok().and_then(|at| bodies.get(at)?.clone());
-                let framed = body.and_then(|body| Some((own.frames(&body, *address)?, body)));
+                let framed = body.and_then(|body| Some((own.names(&body, *address)?, body)));
                 *resolved = framed.map_or(Resolved::Unknown(Unknown::Description), |it| {
-                    let (frames, body) = it;
+                    let ((frames, symbol), body) = it;
                     Resolved::Code(Box::new(ResolvedCode {
                         frames,
+                        symbol,
                         address: code.address,
                         size: body.size,
                         loaded: Some(code.loaded),

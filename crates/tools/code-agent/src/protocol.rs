@@ -102,6 +102,10 @@ pub enum Unknown {
 pub struct ResolvedCode {
     /// The functions at the address, the innermost first. The last one is the code's own.
     pub frames: Vec<Frame>,
+    /// The code's name as its runtime wrote it, of which the name, the place and the tier of the code's own function may be parts: `JS:*f /a.js:1:2`.
+    /// Empty in answers of an agent that does not say it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub symbol: String,
     /// Address of the code's first byte.
     pub address: u64,
     /// Its size in bytes.

@@ -5,7 +5,7 @@ use crate::protocol::Frame;
 
 /// How many pairs of a code and an address one request may take: a fraction of a second of work.
 const WORK: u64 = 50_000_000;
-/// The most bytes of JSON of an answer's frames.
+/// The most bytes of JSON of an answer's names.
 const BYTES: usize = 16 << 20;
 /// Bytes of a frame in JSON beside its names.
 const FRAME: usize = 64;
@@ -37,18 +37,18 @@ impl RequestBudget {
         self.bytes += rest.bytes;
     }
 
-    /// The functions at an address of a code; `None` if they are too large for what is left.
-    pub(crate) fn frames(&mut self, body: &Body, address: u64) -> Option<Vec<Frame>> {
+    /// The functions at an address of a code, and the code's symbol; `None` if they are too large for what is left.
+    pub(crate) fn names(&mut self, body: &Body, address: u64) -> Option<(Vec<Frame>, String)> {
         if self.bytes == 0 {
             return None;
         }
-        let frames = body.frames(address);
+        let (frames, symbol) = (body.frames(address), body.symbol());
         let size = |frame: &Frame| FRAME + json_size(&frame.function) + json_size(&frame.file);
-        let needed = frames.iter().map(size).sum();
+        let needed = frames.iter().map(size).sum::<usize>() + json_size(&symbol);
         // What was too large has taken its time: it counts, too.
         let left = self.bytes.checked_sub(needed);
         self.bytes = left.unwrap_or(0);
-        left.map(|_| frames)
+        left.map(|_| (frames, symbol))
     }
 }
 

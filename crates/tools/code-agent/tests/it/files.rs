@@ -18,6 +18,22 @@ use crate::common::{KEY, ROOT, Whole, facts, found};
 /// When the tests read and ask: later than all times in the dumps.
 const NOW: u64 = 1_000_000_000_000;
 
+/// The symbol is the name as the file has it, the function what it says.
+#[test]
+fn the_name_of_the_file_is_kept_beside_the_function() {
+    let mut table = table();
+    let map = "1000 10 JS:*spin /a/spin.js:1:14\n2000 10 main\n3000 10 JS:hot-1-liftoff\n";
+    Growing::new(FileKind::PerfMap, map).read_all(&mut table, KEY, 0, map.len());
+    for (address, symbol, function) in [
+        (0x1000, "JS:*spin /a/spin.js:1:14", "spin"),
+        (0x2000, "main", "main"),
+        (0x3000, "JS:hot-1-liftoff", "hot"),
+    ] {
+        let code = at(&mut table, address, None).expect("a code");
+        assert_eq!((&*code.symbol, &*code.frames[0].function), (symbol, function));
+    }
+}
+
 fn table() -> Processes<Whole> {
     Processes::new(Limits::default())
 }

@@ -96,6 +96,11 @@ fn print(out: &mut Out, address: u64, code: &ResolvedCode) -> Result<()> {
         };
         out.line(format_args!("{address:#x}  {}{place}{inlined}", frame.function))?;
     }
+    // Of most runtimes, it is the name of the code's own function.
+    let own = code.frames.last().map(|frame| frame.function.as_str());
+    if !code.symbol.is_empty() && own != Some(&code.symbol) {
+        out.line(format_args!("    symbol {}", code.symbol))?;
+    }
     let tier = code.tier.as_deref().map(|tier| format!(", tier {tier}")).unwrap_or_default();
     out.line(format_args!(
         "    {} of {} bytes at {:#x}{tier}, generation {}",

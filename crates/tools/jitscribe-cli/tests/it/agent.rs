@@ -19,6 +19,7 @@ fn what_a_running_process_announces_is_answered_at_once() {
     let answer = agent.code_at(pid, 4106);
     let code = &answer["code"];
     assert_eq!(code["frames"], json!([{"function": "first", "file": "/src/a.lang", "line": 8}]));
+    assert_eq!(code["symbol"], "first");
     assert_eq!((&code["tier"], &code["generation"]), (&json!("baseline"), &json!(1)), "{answer}");
     // From now on it is known, and an answer contains what was announced before the question.
     for n in 2..30_u64 {
