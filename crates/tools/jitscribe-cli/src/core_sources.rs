@@ -129,6 +129,31 @@ impl CoreSources {
     }
 }
 
+/// Why a file that the user named may not be of the process of a core file; `None` if nothing speaks against it.
+pub fn doubt(core: &Core, file: &FoundSource) -> Option<Unused> {
+    match file.kind {
+        Kind::Jitdump => {
+            let is_other =
+                core.notes().pid.zip(jitdump_pid(&file.path)).is_some_and(|(own, its)| own != its);
+            is_other.then_some(Unused::OtherProcess)
+        }
+        Kind::PerfMap => check_map(core, file).err(),
+    }
+}
+
+/// Address spaces are random, so a map of another process has other addresses.
+fn check_map(core: &Core, file: &FoundSource) -> Result<(), Unused> {
+    let opened = file.open().map_err(|_| Unused::Missing)?;
+    let content = content::text(&opened, content::LARGEST_MAP).map_err(|_| Unused::Missing)?;
+    let Content { bytes, .. } = content;
+    let mut addresses = perf_map::entries(&bytes).flatten().map(|entry| entry.address).peekable();
+    if addresses.peek().is_none() {
+        return Err(Unused::Empty);
+    }
+    let is_here = addresses.any(|address| core.is_executable(address));
+    if is_here { Ok(()) } else { Err(Unused::OtherAddresses) }
+}
+
 /// What a file must be like.
 struct Search<'c> {
     core: &'c Core,
@@ -166,22 +191,8 @@ impl<'c> Search<'c> {
         match kind {
             Kind::Jitdump if jitdump_pid(path) != Some(self.pid) => Err(Unused::OtherProcess),
             Kind::Jitdump => Ok(owner),
-            Kind::PerfMap => self.check_map(&file).map(|()| owner),
+            Kind::PerfMap => check_map(self.core, &file).map(|()| owner),
         }
-    }
-
-    /// Address spaces are random, so a map of another process has other addresses.
-    fn check_map(&self, file: &FoundSource) -> Result<(), Unused> {
-        let opened = file.open().map_err(|_| Unused::Missing)?;
-        let content = content::text(&opened, content::LARGEST_MAP).map_err(|_| Unused::Missing)?;
-        let Content { bytes, .. } = content;
-        let mut addresses =
-            perf_map::entries(&bytes).flatten().map(|entry| entry.address).peekable();
-        if addresses.peek().is_none() {
-            return Err(Unused::Empty);
-        }
-        let is_here = addresses.any(|address| self.core.is_executable(address));
-        if is_here { Ok(()) } else { Err(Unused::OtherAddresses) }
     }
 }
 

@@ -17,6 +17,7 @@ use clap::ArgGroup;
 use code_image::ObjectFormat;
 use jitdump::Dump;
 
+use crate::files::{FoundSource, Kind};
 use crate::text::Out;
 use crate::{Error, Result, note, text};
 use input::{Format, Input};
@@ -42,7 +43,9 @@ use time::Time;
   jitscribe dump --elf images jit-4711.dump && objdump -d images/*.elf
   jitscribe dump -p 4711                        the code of a running process
   jitscribe dump -p 4711 --map-for-perf         write its perf map where perf looks for it
-  jitscribe dump --core core --jitdump jit.dump the code of a process that dumped core",
+  jitscribe dump --core core --jitdump jit.dump the code of a process that dumped core
+  jitscribe dump --core core --from-perf-map perf-7.map
+                                                the same, by a perf map that was moved",
     after_long_help = "EXAMPLES:
   jitscribe dump jit-4711.dump                  one line per code: time, address, size, name
   jitscribe dump /tmp/perf-4711.map             the same for a perf map
@@ -52,6 +55,8 @@ use time::Time;
   jitscribe dump -p 4711                        the code of a running process
   jitscribe dump -p 4711 --map-for-perf         write its perf map where perf looks for it
   jitscribe dump --core core --jitdump jit.dump the code of a process that dumped core
+  jitscribe dump --core core --from-perf-map perf-7.map
+                                                the same, by a perf map that was moved
 
 JSON: one object per line, written as the file is read. `event` is the kind of object:
   header   of a jitdump: version, endian (little|big), machine (ELF e_machine), pid, time, flags,
@@ -85,6 +90,14 @@ pub struct Args {
     /// Read the code log in this core file; if it has none, the jitdump that its process had mapped, or else /tmp/perf-PID.map
     #[arg(long, value_name = "FILE")]
     core: Option<PathBuf>,
+
+    /// With --core: read this jitdump, which the process wrote, instead of searching for what describes its code
+    #[arg(long, value_name = "FILE", requires = "core")]
+    from_jitdump: Option<PathBuf>,
+
+    /// With --core: read this perf map, which the process wrote; with --from-jitdump too, only if the jitdump has no code
+    #[arg(long, value_name = "FILE", requires = "core")]
+    from_perf_map: Option<PathBuf>,
 
     /// Write a jitdump, including the machine code that is still in the process's memory
     #[arg(long, value_name = "FILE")]
@@ -138,6 +151,13 @@ pub struct Args {
 }
 
 impl Args {
+    /// The files that the user named for a core file, those that say more first.
+    fn named(&self) -> Vec<FoundSource> {
+        let files = [(Kind::Jitdump, &self.from_jitdump), (Kind::PerfMap, &self.from_perf_map)];
+        let named = files.into_iter().filter_map(|(kind, path)| Some((kind, path.clone()?)));
+        named.map(|(kind, path)| FoundSource::named(kind, path)).collect()
+    }
+
     /// Which objects to write, and where.
     fn objects(&self) -> Option<(ObjectFormat, &Path)> {
         let asked = [
@@ -159,7 +179,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let input = match (&args.file, args.pid, &args.core) {
         (_, Some(pid), _) => process::of_process(pid)?,
-        (_, _, Some(core)) => process::of_core(core)?,
+        (_, _, Some(core)) => process::of_core(core, &args.named())?,
         (Some(file), ..) => Input::read(file)?.translated(),
         (None, None, None) => {
             return Err(Error::Usage("nothing to dump. Pass FILE, -p PID or --core FILE".into()));

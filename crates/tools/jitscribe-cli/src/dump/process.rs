@@ -7,8 +7,8 @@ use jitdump::Dump;
 use rustix::process::geteuid;
 
 use super::input::Input;
-use crate::core_sources::{CoreSources, Unused};
-use crate::files::Kind;
+use crate::core_sources::{self, CoreSources, Unused};
+use crate::files::{FoundSource, Kind};
 use crate::foreign::Patience;
 use crate::process::{
     Core, CoreLog, DumpContext, Log, LogDump, dump_of, inner_pid, logs_of, merge, read_all,
@@ -44,9 +44,13 @@ pub fn of_process(pid: u32) -> Result<Input> {
     Ok(input(with_one_clock(dumps), format!("process {pid}")))
 }
 
-/// The code that the process of a core file had announced, or had written to a jitdump or a perf map.
-pub fn of_core(path: &Path) -> Result<Input> {
+/// The code that the process of a core file had announced, or had written to a jitdump or a perf map; or what the first of these files describes, if the user
+/// named some.
+pub fn of_core(path: &Path, named: &[FoundSource]) -> Result<Input> {
     let core = Core::open(path)?;
+    if !named.is_empty() {
+        return of_named(&core, named);
+    }
     let logs = core.logs();
     if logs.is_empty() {
         return of_files(&core);
@@ -58,6 +62,26 @@ pub fn of_core(path: &Path) -> Result<Input> {
     };
     let dumps = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
     Ok(input(with_one_clock(dumps), text::path(path).to_string()))
+}
+
+/// The first of the files that has code. One that seems to be of another process is read too, as the user named it.
+fn of_named(core: &Core, named: &[FoundSource]) -> Result<Input> {
+    let mut empty = Vec::new();
+    for file in named {
+        let input = Input::of_found(file)?.translated();
+        if !input.has_code() {
+            empty.push(format!("{} ({})", text::path(&file.path), Unused::Empty));
+            continue;
+        }
+        if let Some(why) = core_sources::doubt(core, file) {
+            note::warning(input.message(format_args!(
+                "{why}: it may not describe the process of {}",
+                text::path(core.path())
+            )));
+        }
+        return Ok(input);
+    }
+    Err(Error::Refused(format!("{}: {}", text::path(core.path()), empty.join(", "))))
 }
 
 /// A file in which the process of a core file described its code.
@@ -80,8 +104,8 @@ fn of_files(core: &Core) -> Result<Input> {
     let files = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
     Err(Error::Refused(format!(
         "{}: no code log found: the runtime does not link jitscribe, or the core file lacks shared anonymous memory (bit 1 of \
-         /proc/PID/coredump_filter). Other files looked for: {files}. If the process wrote a jitdump or a perf map, pass that file \
-         instead",
+         /proc/PID/coredump_filter). Other files looked for: {files}. If the process wrote a jitdump or a perf map, --from-jitdump \
+         FILE or --from-perf-map FILE names it",
         text::path(core.path())
     )))
 }

@@ -184,6 +184,38 @@ fn files_of_other_processes_are_left_out() {
     crashed.refuses(&crashed.map_name(), "changed after the core file was written");
 }
 
+/// Files that were moved have other names, other times and other owners.
+#[test]
+fn files_that_are_named_are_read() {
+    let crashed = Crashed::new(5).with_map(&map(CODE, "found"));
+    let (bench, pid) = (&crashed.bench, crashed.pid);
+    bench.write("moved.map", map(CODE, "mapped"));
+    bench.write("moved.dump", jitdump(pid, Some("dumped")));
+    bench.write("empty.dump", jitdump(pid, None));
+    let dump = |named: &str| bench.ask(&format!("dump --core core --perf-map {named}"));
+    for (named, name) in [
+        ("--from-perf-map moved.map", "mapped"),
+        ("--from-jitdump moved.dump", "dumped"),
+        ("--from-perf-map moved.map --from-jitdump moved.dump", "dumped"),
+        ("--from-perf-map moved.map --from-jitdump empty.dump", "mapped"),
+    ] {
+        let done = dump(named).ok();
+        assert_eq!((done.stdout, done.stderr), (map(CODE, name), String::new()), "{named}");
+    }
+    dump("--from-jitdump empty.dump").ends(1).says("empty.dump (has no code)");
+    dump("--from-jitdump missing.dump").ends(1).says("missing.dump");
+    // They need not be of the process, but that is said.
+    bench.write("other.dump", jitdump(pid + 1, Some("other")));
+    bench.write("other.map", map(0x1234_0000, "other"));
+    let done = dump("--from-jitdump other.dump").ok();
+    assert_eq!(done.stdout, map(CODE, "other"));
+    assert!(done.stderr.contains("other.dump: of another process"), "{}", done.stderr);
+    let done = dump("--from-perf-map other.map").ok();
+    assert_eq!(done.stdout, map(0x1234_0000, "other"));
+    assert!(done.stderr.contains("not in executable memory"), "{}", done.stderr);
+    bench.ask("dump --from-perf-map moved.map moved.dump").ends(2).says("--core");
+}
+
 #[test]
 fn maps_of_other_users_are_left_out() {
     needs!(OtherUsers);
