@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use futures::StreamExt as _;
 use profile::significance::{SIGNIFICANT, holm};
-use profile::{Measure, Selection as OfProfile};
+use profile::{Activities, Measure, Selection as OfProfile};
 use profile_report::Difference;
 use serde_json::{Value, json};
 
@@ -268,6 +268,10 @@ async fn write(args: &Args, deployments: &Deployments, html: Html<'_>) -> Result
     let difference = Difference {
         profiles: [&before.profile, &after.profile],
         selections: [&everything; 2],
+        activities: [before, after].map(|of| {
+            let profile = &of.profile;
+            Activities::of(profile, profile.samples().iter())
+        }),
         runs: [1, 1],
         measure: Measure::Share,
     };

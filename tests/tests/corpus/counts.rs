@@ -127,6 +127,7 @@ impl<'p> Compared<'p> {
         self.report_as_text();
         self.summary(summary, has_stacks);
         self.page();
+        self.activities(summary);
         self.exports();
         self.annotations();
     }
@@ -182,6 +183,53 @@ impl<'p> Compared<'p> {
         let RecordedProfile { profile, code, .. } = &mut self.recorded;
         profile_report::write(profile, code, &Default::default(), &mut html).expect("written");
         self.compare("page", &views::page(&html), |id| Some(id.0.to_string()));
+    }
+
+    /// What was done: in the report as JSON and as text, in the summary, in the page, and in pprof's labels.
+    fn activities(&mut self, summary: &Value) {
+        let mut command = jitscribe();
+        command.args(["report", "--stdio", "-i"]).arg(self.path);
+        let text = end_to_end::tool::run(&mut command).stdout;
+        let counted = json(command.arg("--json"))["activities"].clone();
+        let what = &self.what;
+        assert_eq!(summary["activities"], counted, "{what}");
+        let samples = |field: &str| counted[field].as_u64().expect("a number");
+        let all = self.totals.samples();
+        let mut parts: BTreeMap<String, u64> = [
+            ("jitted code", samples("jitted")),
+            ("interpreter", samples("interpreter")),
+            ("garbage collector", samples("garbage_collector")),
+            ("compiler", samples("compiler")),
+            ("kernel", samples("kernel")),
+            ("other native code", samples("native")),
+            ("processes without jitted code", all - samples("samples")),
+        ]
+        .map(|(name, samples)| (name.to_owned(), samples))
+        .into();
+        parts.retain(|_, samples| *samples > 0);
+        assert!(samples("samples") > 0 && parts.values().sum::<u64>() == all, "{what}: {parts:?}");
+
+        let (_, line) = text.split_once("time by activity: ").expect("a line");
+        let line = line.lines().next().expect("a line").split(", ");
+        let shown: BTreeMap<String, String> = line
+            .map(|part| part.trim_end_matches(" %").rsplit_once(' ').expect("a number"))
+            .map(|(name, percent)| (name.to_owned(), percent.to_owned()))
+            .collect();
+        let tenths = |samples: u64| {
+            let tenths = (samples * 1000 + all / 2) / all;
+            format!("{}.{}", tenths / 10, tenths % 10)
+        };
+        let expected = parts.iter().map(|(name, samples)| (name.clone(), tenths(*samples)));
+        assert_eq!(shown, expected.collect(), "{what}");
+
+        let mut html = Vec::new();
+        let RecordedProfile { profile, code, .. } = &mut self.recorded;
+        profile_report::write(profile, code, &Default::default(), &mut html).expect("written");
+        assert_eq!(views::page_activities(&html), parts, "{what}");
+
+        let mut pprof = Vec::new();
+        Format::Pprof.write(profile, &Default::default(), &mut pprof).expect("written");
+        assert_eq!(views::pprof_activities(&pprof), parts, "{what}");
     }
 
     fn exports(&self) {

@@ -4,7 +4,7 @@
 //! runtimes. Then nothing is known of a function.
 
 /// What a runtime does for a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// Collects garbage.
     GarbageCollector,

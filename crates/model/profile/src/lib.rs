@@ -81,7 +81,7 @@ mod strings;
 mod table;
 mod totals;
 
-pub use activities::{Activities, UNNAMED_CODE};
+pub use activities::{Activities, SampledWork, StackWork, UNNAMED_CODE, Work};
 pub use builder::Builder;
 pub use call_tree::{CallTree, Direction, Node};
 pub use cleaning::{clean_name, clean_path};

@@ -1,6 +1,6 @@
 //! The format of pprof: a gzipped message, in which samples are added up.
 //!
-//! A location is an address with all calls that were inlined there. Tiers, generations and threads are labels of samples, for `-tagfocus` and
+//! A location is an address with all calls that were inlined there. Tiers, generations, threads and activities are labels of samples, for `-tagfocus` and
 //! `-tagroot`: the function is the same in all of them. So is the key of the innermost function: functions have names alone, and their `system_name` is the
 //! symbol.
 
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use printable::Hexadecimal;
-use profile::{EventId, FunctionId, Profile, StackId, ThreadId};
+use profile::{EventId, FunctionId, Profile, SampledWork, StackId, ThreadId, Work};
 
 use crate::keys::Keys;
 use crate::location::Locations;
@@ -124,6 +124,7 @@ impl<'p> Writer<'p> {
         let place_of = |event| measured.iter().position(|measured| measured.event == event);
         let mut keys: Rows<(StackId, ThreadId)> = Rows::default();
         let mut values: Vec<u64> = Vec::new();
+        let work = SampledWork::of(self.profile, self.options.selection.of(self.profile));
         for sample in self.options.selection.of(self.profile) {
             let place = keys.number((sample.stack, sample.thread)) as usize;
             values.resize(keys.rows().len().saturating_mul(width), 0);
@@ -150,13 +151,18 @@ impl<'p> Writer<'p> {
             sample.numbers(1, ids);
             // The format has signed values.
             sample.numbers(2, values.iter().map(|value| (*value).min(i64::MAX.cast_unsigned())));
-            self.add_labels(stack, thread, &mut sample);
+            self.add_labels((stack, thread), work.during(stack, thread), &mut sample);
             write_field(out, field::SAMPLE, sample.as_ref())?;
         }
         Ok(())
     }
 
-    fn add_labels(&mut self, stack: StackId, thread: ThreadId, sample: &mut Message) {
+    fn add_labels(
+        &mut self,
+        (stack, thread): (StackId, ThreadId),
+        work: Option<Work>,
+        sample: &mut Message,
+    ) {
         let thread = self.profile.thread(thread);
         let process = self.profile.process(thread.process);
         let frame = self.profile.frame(self.profile.stack(stack).frame);
@@ -173,11 +179,13 @@ impl<'p> Writer<'p> {
                 sample.message(3, &label);
             }
         }
-        let mut label = Message::new();
-        label
-            .number(1, self.strings.text("function_key"))
-            .number(2, self.strings.text(&self.keys.text(frame.function)));
-        sample.message(3, &label);
+        let key = self.keys.text(frame.function);
+        let named = [("function_key", Some(key.as_str())), ("activity", work.map(Work::name))];
+        for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            let mut label = Message::new();
+            label.number(1, self.strings.text(name)).number(2, self.strings.text(value));
+            sample.message(3, &label);
+        }
         let generation = code.map_or(0, |code| code.generation);
         for (key, value) in [("tid", thread.tid), ("pid", process.pid), ("generation", generation)]
         {

@@ -80,8 +80,17 @@ async function start() {
     byId("about").title = words.filter(Boolean).join("\n");
   }
 
+  /** What was done in all samples, or in those of the event that is looked at. */
+  function drawActivities() {
+    const parts = profile.about.activities[session.state.event + 1] ?? [];
+    const all = parts.reduce((sum, [, samples]) => sum + samples, 0);
+    byId("activities").textContent = parts.map(([name, samples]) => `${percent(samples, all)} ${name}`).join(" · ");
+    byId("activities").hidden = parts.length === 0;
+  }
+
   function drawBar() {
     const { state, counts, search, grouping } = session;
+    drawActivities();
     tabs.forEach((tab, at) => tab.setAttribute("aria-selected", String(VIEWS[at] === state.view)));
     for (const { flag, button } of toggles) button.setAttribute("aria-pressed", String(state[flag]));
     if (query.value !== state.query) query.value = state.query;

@@ -2,8 +2,8 @@
 
 use profile::significance::SIGNIFICANT;
 use profile::{
-    Compared, ComparedFunction, ComparedNode, ComparedTree, Comparison, Function, FunctionKey,
-    FunctionKind, Measure, Profile, Selection, StringId,
+    Activities, Compared, ComparedFunction, ComparedNode, ComparedTree, Comparison, Function,
+    FunctionKey, FunctionKind, Measure, Profile, Selection, StringId,
 };
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,8 @@ pub struct Difference<'p> {
     pub profiles: [&'p Profile; 2],
     /// The samples of each that are compared.
     pub selections: [&'p Selection; 2],
+    /// What was done in these samples. Runs that are joined have no processes of their own any more, so it is asked before.
+    pub activities: [Activities; 2],
     /// The number of recordings in each: with several, each is a thread ([`profile::Runs`]).
     pub runs: [usize; 2],
     /// What their numbers are compared with.
@@ -39,7 +41,7 @@ pub struct DifferenceSummary {
 
 /// The comparison as the page reads it. What was found is added to `summary`.
 pub fn bytes(difference: &Difference<'_>, summary: &mut DifferenceSummary) -> Vec<u8> {
-    let Difference { profiles, selections, runs, measure } = *difference;
+    let Difference { profiles, selections, runs, measure, .. } = *difference;
     let [before, after] = profiles;
     let [selection_before, selection_after] = selections;
     let compare = |compared| {
@@ -78,6 +80,7 @@ fn about(difference: &Difference<'_>, comparison: &Comparison) -> Map<String, Va
         "ratio": ratio,
         "significant": SIGNIFICANT,
         "kinds": kinds,
+        "activities": Activities::compared(&difference.activities, comparison.samples),
     });
     match value {
         Value::Object(about) => about,

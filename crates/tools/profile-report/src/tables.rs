@@ -1,7 +1,9 @@
 //! The tables of a profile, as columns.
 
 use printable::Hexadecimal;
-use profile::{Code, Frame, FunctionKey, FunctionKind, ModuleKind, Profile};
+use profile::{
+    Activities, Code, EventId, Frame, FunctionKey, FunctionKind, ModuleKind, Profile, Selection,
+};
 use serde_json::{Map, Value, json};
 
 use crate::columns::Columns;
@@ -41,11 +43,31 @@ fn about(profile: &Profile, start: u64) -> Map<String, Value> {
         "frequency": about.frequency,
         "ofFleet": about.of_fleet,
         "kinds": kinds,
+        "activities": activities(profile),
     });
     match value {
         Value::Object(about) => about,
         _ => Map::new(),
     }
+}
+
+/// Activities of more events than these are left out.
+const MOST_EVENTS: u32 = 32;
+
+/// What was done: in all samples, and then in those of each event.
+fn activities(profile: &Profile) -> Vec<Vec<(&'static str, u64)>> {
+    let events = u32::try_from(profile.events().len()).unwrap_or(u32::MAX);
+    let events = (0..events.min(MOST_EVENTS)).map(|event| Some(EventId(event)));
+    [None]
+        .into_iter()
+        .chain(events)
+        .map(|event| {
+            let mut selection = Selection::default();
+            selection.event = event;
+            let samples = selection.of(profile).count() as u64;
+            Activities::of(profile, selection.of(profile)).parts(samples)
+        })
+        .collect()
 }
 
 fn origins(profile: &Profile, columns: &mut Columns) {

@@ -1,9 +1,10 @@
 //! Two recordings, function by function.
 
 use profile::significance::SIGNIFICANT;
-use profile::{Compared, ComparedFunction, Comparison, Measure, Profile};
+use profile::{Activities, Compared, ComparedFunction, Comparison, Measure, Profile};
 use serde::Serialize;
 
+use crate::activity_text::compared_activities_text;
 use crate::figures::{counted, grouped, percent};
 use crate::function_info::FunctionInfo;
 use crate::line::{Line, Style};
@@ -19,6 +20,10 @@ pub struct Difference {
     pub runs_before: Vec<u64>,
     /// Samples in each recording of the second side.
     pub runs_after: Vec<u64>,
+    /// What was done in the samples of the first side.
+    pub activities_before: Activities,
+    /// The same of the second side.
+    pub activities_after: Activities,
     /// What is compared: `self` or `inclusive`.
     pub compared: &'static str,
     /// With what: `share` of all samples, or `time`.
@@ -54,6 +59,7 @@ impl Difference {
     #[must_use]
     pub fn of(
         profiles: [&Profile; 2],
+        activities: [Activities; 2],
         comparison: &Comparison,
         compared: Compared,
         measure: Measure,
@@ -92,11 +98,14 @@ impl Difference {
         };
         let [samples_before, samples_after] = comparison.samples;
         let [runs_before, runs_after] = comparison.runs.clone();
+        let [activities_before, activities_after] = activities;
         Self {
             samples_before,
             samples_after,
             runs_before,
             runs_after,
+            activities_before,
+            activities_after,
             compared: match compared {
                 Compared::Own => "self",
                 Compared::Total => "inclusive",
@@ -121,6 +130,11 @@ impl Difference {
                 side(self.samples_after, &self.runs_after),
             ),
         )];
+        let activities = compared_activities_text(
+            &[self.activities_before, self.activities_after],
+            [self.samples_before, self.samples_after],
+        );
+        lines.extend(activities.map(|text| Line::of(Style::Plain, text)));
         let shown: Vec<_> =
             self.functions.iter().filter(|row| all || row.verdict != "noise").collect();
         let noise = self.functions.len().saturating_sub(shown.len());

@@ -11,7 +11,9 @@ pub fn percent(part: u64, whole: u64) -> String {
 /// A percentage with one decimal and the sign: `12.3 %`, for text between tables.
 #[must_use]
 pub fn percent_in_text(part: u64, whole: u64) -> String {
-    let tenths = u128::from(part).saturating_mul(1000).checked_div(u128::from(whole)).unwrap_or(0);
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let rounded = part.saturating_mul(1000).saturating_add(whole / 2);
+    let tenths = rounded.checked_div(whole).unwrap_or(0);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 

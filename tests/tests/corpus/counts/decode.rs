@@ -14,7 +14,11 @@ pub fn gunzip(file: &[u8]) -> Vec<u8> {
 }
 
 /// The columns of a page's element: `profile_report` describes them.
-pub struct Columns(BTreeMap<String, Vec<usize>>);
+pub struct Columns {
+    /// What the directory says of the whole.
+    pub about: Value,
+    numbers: BTreeMap<String, Vec<usize>>,
+}
 
 impl Columns {
     /// The numbers in an element with data.
@@ -42,12 +46,12 @@ impl Columns {
                 columns.insert(column[0].as_str().expect("a name").to_owned(), numbers);
             }
         }
-        Self(columns)
+        Self { about: directory, numbers: columns }
     }
 
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Vec<usize> {
-        self.0[name].clone()
+        self.numbers[name].clone()
     }
 }
 

@@ -70,6 +70,13 @@ pub fn page(html: &[u8]) -> Counts {
     }))
 }
 
+/// The samples of each activity that the page shows, of all samples.
+pub fn page_activities(html: &[u8]) -> BTreeMap<String, u64> {
+    let about = Columns::of_page(html, "profile").about;
+    let parts = list(&list(&about["activities"])[0]).iter();
+    parts.map(|part| (text(&part[0]), part[1].as_u64().expect("a number"))).collect()
+}
+
 /// Functions are labelled by their names.
 pub fn folded(lines: &[u8]) -> Counts {
     let lines = String::from_utf8_lossy(lines);
@@ -195,6 +202,22 @@ pub fn pprof(file: &[u8]) -> Counts {
         let samples = numbers(sample, 2).into_iter().step_by(2).sum();
         (stack.map(|function| functions[&function].clone()).collect(), samples)
     }))
+}
+
+/// The samples of each activity, by the labels of samples. Those without one are in processes without jitted code.
+pub fn pprof_activities(file: &[u8]) -> BTreeMap<String, u64> {
+    let file = gunzip(file);
+    let strings = messages(&file, 6);
+    let string = |number: u64| String::from_utf8_lossy(strings[number as usize]).into_owned();
+    let mut samples: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in messages(&file, 2) {
+        let mut labels = messages(sample, 3).into_iter();
+        let label = labels.find(|label| string(first(label, 1)) == "activity");
+        let name = label.map(|label| string(first(label, 2)));
+        let name = name.unwrap_or_else(|| "processes without jitted code".to_owned());
+        *samples.entry(name).or_default() += numbers(sample, 2).into_iter().step_by(2).sum::<u64>();
+    }
+    samples
 }
 
 /// Functions are labelled by their names.

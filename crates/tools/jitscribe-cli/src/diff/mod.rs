@@ -129,6 +129,7 @@ pub fn run(args: &Args) -> Result<()> {
         Side::read(Args::side(args.after.as_ref(), &args.afters), &args.selection)?,
     ];
     let runs = [before.runs(), after.runs()];
+    let activities = [before.activities, after.activities];
     let measure = match args.by {
         By::Share => Measure::Share,
         // What a sample stands for, in all runs of a side together.
@@ -139,7 +140,8 @@ pub fn run(args: &Args) -> Result<()> {
         before.recordings.iter().chain(&after.recordings).copied().collect();
     if let Some(html) = html {
         let selections = [&before.selection, &after.selection];
-        let difference = profile_report::Difference { profiles, selections, runs, measure };
+        let difference =
+            profile_report::Difference { profiles, selections, activities, runs, measure };
         return html.write(
             |mut out| profile_report::write_difference(&difference, &mut out),
             |summary| (described([&before, &after], summary), summary.bytes),
@@ -149,7 +151,7 @@ pub fn run(args: &Args) -> Result<()> {
     let samples: [&mut dyn Iterator<Item = SampleRow>; 2] =
         [&mut before.selection.of(&before.profile), &mut after.selection.of(&after.profile)];
     let comparison = Comparison::of_runs(profiles, samples, runs, compared, measure);
-    let difference = Difference::of(profiles, &comparison, compared, measure);
+    let difference = Difference::of(profiles, activities, &comparison, compared, measure);
     if args.json {
         return view::print_json("diff", &recordings, difference);
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use profile::{Profile, Runs, Selection};
+use profile::{Activities, Profile, Runs, Selection};
 
 use crate::selection::SelectionArgs;
 use crate::{Error, Result, recorded};
@@ -15,6 +15,8 @@ pub struct Side<'a> {
     pub profile: Profile,
     /// What is compared of the profile.
     pub selection: Selection,
+    /// What was done in the selected samples. Joined, runs are no processes with threads, so it is of each recording and added up.
+    pub activities: Activities,
     /// The number of samples a second in each recording, if it was made by frequency.
     frequencies: Vec<Option<u64>>,
 }
@@ -31,17 +33,20 @@ impl<'a> Side<'a> {
         if let [recording] = recordings.as_slice() {
             let (profile, selection) = read(recording)?;
             let frequencies = vec![profile.about.frequency];
-            return Ok(Self { recordings, profile, selection, frequencies });
+            let activities = Activities::of(&profile, selection.of(&profile));
+            return Ok(Self { recordings, profile, selection, activities, frequencies });
         }
         let mut runs = Runs::new();
         let mut frequencies = Vec::new();
+        let mut activities = Activities::default();
         for recording in &recordings {
             let (profile, selection) = read(recording)?;
             frequencies.push(profile.about.frequency);
+            activities.add(&Activities::of(&profile, selection.of(&profile)));
             runs.add(&profile, &selection);
         }
         let (profile, selection) = (runs.finish(), Selection::default());
-        Ok(Self { recordings, profile, selection, frequencies })
+        Ok(Self { recordings, profile, selection, activities, frequencies })
     }
 
     /// The number of recordings.

@@ -1,5 +1,6 @@
 //! A line of JSON for each window: docs/look.md describes the fields.
 
+use profile::Activities;
 use serde::Serialize;
 
 use super::table::{Span, Table};
@@ -17,6 +18,7 @@ struct Line<'a> {
     window: u64,
     samples: u64,
     jitted: u64,
+    activities: Activities,
     functions: Vec<Function<'a>>,
     compiled: Vec<Compiled>,
     messages: &'a [String],
@@ -65,6 +67,7 @@ fn line(table: &Table) -> Line<'_> {
         window: table.windows,
         samples: samples.all,
         jitted: samples.jitted,
+        activities: samples.activities,
         functions: functions
             .map(|(function, counts)| Function {
                 name: text(&function.name),

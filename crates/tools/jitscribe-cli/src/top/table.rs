@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use profile::{FunctionKind, Profile, Totals};
+use profile::{Activities, FunctionKind, Profile, Totals};
 
 use super::window::{Window, Windows};
 use crate::Result;
@@ -55,6 +55,8 @@ pub struct Samples {
     pub all: u64,
     /// Those in jitted code.
     pub jitted: u64,
+    /// What was done.
+    pub activities: Activities,
 }
 
 /// Code that was compiled while a window was recorded.
@@ -122,7 +124,11 @@ impl Table {
                 self.samples.iter_mut().for_each(|samples| samples.jitted += count.own);
             }
         }
-        self.samples.iter_mut().for_each(|samples| samples.all += totals.samples());
+        let activities = Activities::of(profile, profile.samples().iter());
+        for samples in &mut self.samples {
+            samples.all += totals.samples();
+            samples.activities.add(&activities);
+        }
         for (id, code) in profile.numbered_codes() {
             let tiers = totals.tiers(profile, [id]);
             if tiers.is_empty() {

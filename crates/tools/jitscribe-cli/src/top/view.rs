@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use printable::{Escape, name};
+use profile_text::activity_text;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::table::{Compiled, Counts, Function, Span, Table};
@@ -38,8 +39,12 @@ impl View {
         let compiled: Vec<&Compiled> = table.compiled.iter().take(table.compiled_now).collect();
         let shown = compiled.len().min(COMPILED).min(height / 5);
         let below = if shown == 0 { 0 } else { shown + 1 };
-        let mut lines = vec![self.summary(table), heading()];
-        let samples = table.samples(self.span).all;
+        let samples = table.samples(self.span);
+        let activities = activity_text(&samples.activities, samples.all);
+        let samples = samples.all;
+        let mut lines = vec![self.summary(table)];
+        lines.extend(activities);
+        lines.push(heading());
         let rows = table.functions(self.span, self.order).into_iter();
         let search = self.search.to_lowercase();
         let rows = rows.filter(|(function, _)| matches(function, &search)).skip(self.scrolled);

@@ -1,9 +1,13 @@
-//! Categories, by which the Firefox Profiler colours frames. Tiers are subcategories.
+//! Categories, by which the Firefox Profiler colours samples: what was done ([`profile::StackWork`]). Tiers are subcategories.
+//!
+//! A frame has the category of samples that end in it. What a garbage collector calls is a part of it, so that a frame may have several categories, and
+//! is as many frames in the file.
 
-use profile::{Frame, FunctionKind, Profile, StringId};
+use profile::activity::Activity;
+use profile::{FunctionKind, Profile, StackId, StackWork, StringId, Work};
 use rustc_hash::FxHashMap;
 
-use crate::options::{is_jitted, tier};
+use crate::options::tier;
 
 /// A category.
 #[derive(Debug)]
@@ -21,6 +25,7 @@ pub struct Category {
 pub struct Categories {
     all: Vec<Category>,
     tiers: FxHashMap<StringId, u32>,
+    work: StackWork,
 }
 
 const OTHER: u32 = 0;
@@ -28,6 +33,8 @@ const JIT: u32 = 1;
 const INTERPRETER: u32 = 2;
 const NATIVE: u32 = 3;
 const KERNEL: u32 = 4;
+const GARBAGE_COLLECTOR: u32 = 5;
+const COMPILER: u32 = 6;
 
 impl Categories {
     /// With the tiers of a profile.
@@ -39,6 +46,8 @@ impl Categories {
             ("Interpreter", "magenta"),
             ("Native", "blue"),
             ("Kernel", "orange"),
+            ("Garbage collector", "yellow"),
+            ("Compiler", "purple"),
         ];
         let category =
             |(name, color)| Category { name, color, subcategories: vec![b"Other".into()] };
@@ -53,7 +62,7 @@ impl Categories {
                 });
             }
         }
-        Self { all, tiers }
+        Self { all, tiers, work: StackWork::of(profile) }
     }
 
     /// All categories.
@@ -61,15 +70,19 @@ impl Categories {
         &self.all
     }
 
-    /// The category and the subcategory of a frame.
-    pub fn of_frame(&self, profile: &Profile, frame: &Frame) -> (u32, u32) {
-        let category = match profile.function(frame.function).kind {
-            FunctionKind::Interpreted => INTERPRETER,
-            FunctionKind::Unknown | FunctionKind::End => OTHER,
-            FunctionKind::Kernel => KERNEL,
-            _ if is_jitted(profile, frame) => JIT,
-            FunctionKind::Native => NATIVE,
-            _ => OTHER,
+    /// The category and the subcategory of a stack's innermost frame.
+    pub fn of_stack(&self, profile: &Profile, stack: StackId) -> (u32, u32) {
+        let frame = profile.frame(profile.stack(stack).frame);
+        let category = match self.work.at(stack) {
+            Some(Work::Kernel) => KERNEL,
+            Some(Work::Jitted) => JIT,
+            Some(Work::Runtime(Activity::Interpreter)) => INTERPRETER,
+            Some(Work::Runtime(Activity::GarbageCollector)) => GARBAGE_COLLECTOR,
+            Some(Work::Runtime(Activity::Compiler)) => COMPILER,
+            Some(Work::Native) | None => match profile.function(frame.function).kind {
+                FunctionKind::Native => NATIVE,
+                _ => OTHER,
+            },
         };
         let tier = self.tiers.get(&tier(profile, frame)).copied().filter(|_| category == JIT);
         (category, tier.unwrap_or(0))

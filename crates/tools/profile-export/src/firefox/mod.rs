@@ -1,6 +1,6 @@
 //! The Firefox Profiler's "processed profile", version 62: what newer front ends upgrade when they load it.
 //!
-//! Rows of its tables for stacks, frames and functions are those of the profile, by the same numbers.
+//! Rows of its tables for stacks and functions are those of the profile, by the same numbers. Frames are one row for each of their categories.
 
 mod categories;
 mod layout;
@@ -11,7 +11,7 @@ mod time;
 
 use std::io::{self, Write};
 
-use profile::{CodeId, FunctionKind, Profile, StringId};
+use profile::{CodeId, FrameId, FunctionKind, Profile, StackId, StringId};
 
 pub use request::{Method, Request};
 pub use symbols::Symbols;
@@ -19,6 +19,7 @@ pub use symbols::Symbols;
 use crate::compilations::Compilations;
 use crate::json::{Object, Text, object};
 use crate::options::{Options, command, short};
+use crate::rows::Rows;
 use crate::timeline::{busiest, by_thread, period};
 use categories::Categories;
 use layout::Layout;
@@ -161,10 +162,17 @@ fn write_shared(
     strings: &mut Strings<'_>,
     shared: &mut Object<'_>,
 ) -> io::Result<()> {
+    // A frame and its category: see `categories`.
+    let mut rows: Rows<(FrameId, (u32, u32))> = Rows::default();
+    let stacks = (0..).map(StackId).zip(profile.stacks());
+    let row_of_stack: Vec<u32> = stacks
+        .map(|(id, stack)| rows.number((stack.frame, categories.of_stack(profile, id))))
+        .collect();
+    let rows = rows.into_rows();
     shared.object("stackTable", |table| {
         let stacks = profile.stacks();
         table.field("length", stacks.len())?;
-        table.list("frame", stacks.iter().map(|stack| stack.frame.0))?;
+        table.list("frame", row_of_stack.iter().copied())?;
         table.list("prefix", stacks.iter().map(|stack| stack.parent.map(|parent| parent.0)))
     })?;
 
@@ -177,17 +185,16 @@ fn write_shared(
             symbols.len().checked_sub(1)
         })
         .collect();
-    let places: Vec<_> =
-        profile.frames().iter().map(|frame| layout.frame(profile, frame)).collect();
+    let frames = || rows.iter().map(|(frame, _)| profile.frame(*frame));
+    let places: Vec<_> = frames().map(|frame| layout.frame(profile, frame)).collect();
     shared.object("frameTable", |table| {
-        let frames = || profile.frames().iter();
         let nulls = || frames().map(|_| ());
         table.field("length", frames().len())?;
         let address = |place: &Option<(u32, u64)>| place.map_or(-1, |(_, at)| at.cast_signed());
         table.list("address", places.iter().map(address))?;
         table.list("inlineDepth", frames().map(|frame| frame.depth))?;
-        table.list("category", frames().map(|frame| categories.of_frame(profile, frame).0))?;
-        table.list("subcategory", frames().map(|frame| categories.of_frame(profile, frame).1))?;
+        table.list("category", rows.iter().map(|(_, (category, _))| *category))?;
+        table.list("subcategory", rows.iter().map(|(_, (_, subcategory))| *subcategory))?;
         table.list("func", frames().map(|frame| frame.function.0))?;
         let symbol = |code: CodeId| symbol_of_code.get(code.index()).copied().flatten();
         table.list("nativeSymbol", frames().map(|frame| frame.code.and_then(symbol)))?;
@@ -201,7 +208,7 @@ fn write_shared(
     files().for_each(|file| sources.add(file));
     // The library of a function is that of the first of its frames.
     let mut resources: Vec<Option<u32>> = vec![None; profile.functions().len()];
-    for (frame, place) in profile.frames().iter().zip(&places) {
+    for (frame, place) in frames().zip(&places) {
         if let Some(resource @ None) = resources.get_mut(frame.function.index()) {
             *resource = place.map(|(library, _)| library);
         }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::readers::{Line, Stacks};
 use printable::Escaped;
 use profile::{
-    Builder, Code, Frame, Function, FunctionKey, FunctionKind, Profile, SampleRow, Selection,
-    StackId, ThreadId,
+    Activities, Builder, Code, Frame, Function, FunctionKey, FunctionKind, Module, ModuleKind,
+    Profile, SampleRow, Selection, StackId, ThreadId,
 };
 use profile_export::{Format, Options};
 use proptest::prelude::*;
@@ -183,6 +183,97 @@ proptest! {
         expected.sort_unstable();
         prop_assert_eq!(values, expected);
     }
+}
+
+/// A profile with a sample of each of these stacks, the innermost frame first: a file, and the symbol of a function in it. Without a file, the code is jitted
+/// or, in brackets, has no name.
+fn of_stacks(samples: &[&[(&str, &str)]]) -> Profile {
+    let mut builder = Builder::new();
+    let event = builder.event(b"cycles");
+    let process = builder.process(1, b"app");
+    let thread = builder.thread(process, 1, b"app");
+    for (time, frames) in (1..).zip(samples) {
+        let mut stack = None;
+        for (file, symbol) in frames.iter().rev() {
+            let kind = match (*file, symbol.starts_with('[')) {
+                ("", true) => FunctionKind::Unknown,
+                ("", false) => FunctionKind::Jitted,
+                _ => FunctionKind::Native,
+            };
+            let name = builder.string(symbol.as_bytes());
+            let function = builder.function(Function::new(name, kind));
+            let mut frame = Frame::new(function);
+            if kind == FunctionKind::Native {
+                let path = builder.string(file.as_bytes());
+                let mut code = Code::new(function, 64);
+                code.symbol = name;
+                let module = Module { kind: ModuleKind::File, path, build_id: Vec::new() };
+                code.module = Some(builder.module(module));
+                frame.code = Some(builder.code(code));
+            }
+            let frame = builder.frame(frame);
+            stack = Some(builder.stack(stack, frame));
+        }
+        let stack = stack.expect("a frame");
+        builder.sample(SampleRow { time, thread, event, weight: 1, stack });
+    }
+    builder.finish()
+}
+
+/// pprof's labels and the Firefox Profiler's categories are the activities that reports count.
+#[test]
+fn samples_have_their_activity() {
+    const NODE: &str = "/usr/bin/node";
+    let gc = (NODE, "_ZN2v88internal9Scavenger7ProcessEPNS_11JobDelegateE");
+    let parser = (NODE, "_ZN2v88internal6Parser5ParseEv");
+    let handler = (NODE, "Builtins_LdaZeroHandler");
+    let memmove = ("/lib/libc.so.6", "memmove");
+    let jitted = ("", "f");
+    let profile = of_stacks(&[
+        &[jitted],
+        &[gc, jitted],
+        &[memmove, gc, jitted],
+        &[memmove, parser],
+        &[handler, jitted],
+        &[memmove, jitted],
+        &[memmove, handler],
+        &[jitted, handler],
+    ]);
+    let counted = Activities::of(&profile, profile.samples().iter());
+    assert_eq!(counted.garbage_collector, 2);
+    let counted: BTreeMap<String, u64> = counted
+        .parts(profile.samples().len() as u64)
+        .into_iter()
+        .map(|(name, samples)| (name.to_owned(), samples))
+        .collect();
+    assert_eq!(counted.len(), 5, "{counted:?}");
+
+    let pprof = written(Format::Pprof, &profile, &Options::default());
+    let pprof = crate::readers::pprof::profile(&pprof);
+    let mut labelled: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in &pprof.sample {
+        let name = pprof.labels(sample).remove("activity").expect("an activity");
+        *labelled.entry(name).or_default() += u64::try_from(sample.value[0]).expect("a count");
+    }
+    assert_eq!(labelled, counted);
+
+    let file = written(Format::Firefox, &profile, &Options::default());
+    let file: Value = serde_json::from_slice(&file).expect("JSON");
+    let shared = &file["shared"];
+    let place = |value: &Value| value.as_u64().expect("a place") as usize;
+    let mut categories: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in file["threads"][0]["samples"]["stack"].as_array().expect("stacks") {
+        let frame = place(&shared["stackTable"]["frame"][place(stack)]);
+        let category = place(&shared["frameTable"]["category"][frame]);
+        let name = file["meta"]["categories"][category]["name"].as_str().expect("a name");
+        let name = match name {
+            "JIT" => "jitted code".to_owned(),
+            "Native" => "other native code".to_owned(),
+            other => other.to_lowercase(),
+        };
+        *categories.entry(name).or_default() += 1;
+    }
+    assert_eq!(categories, counted);
 }
 
 /// A function with a name of a megabyte, called by itself 100 times: a file does not repeat the name.

@@ -12,6 +12,8 @@ interface About {
   /** Differences that are less likely by chance are changes. */
   significant: number;
   kinds: string[];
+  /** What was done in how many samples of each recording; empty without jitted code. */
+  activities: [string, [number, number]][];
 }
 
 /** Numbers of samples in both recordings, and the probability of such a difference by chance. */

@@ -47,6 +47,9 @@ async function start() {
     document.title = `${names.join(" → ")}: jitscribe diff`;
     byId("about").textContent = names.join(" → ");
     byId("about").title = names.join("\n");
+    const activities = comparison.about.activities.map(([name, [before, after]]) => `${percent(before, samples[0])} → ${percent(after, samples[1])} ${name}`);
+    byId("activities").textContent = activities.join(" · ");
+    byId("activities").hidden = activities.length === 0;
     drawLegend(comparison, byId("legend"));
     byId("nothing").hidden = comparison.functionCount > 0;
     byId("nothing").textContent = "The recordings have no samples.";

@@ -11,6 +11,8 @@ export interface About {
   /** Processes are versions of services, and threads are hosts: their numbers mean nothing. */
   ofFleet: boolean;
   kinds: string[];
+  /** What was done in how many samples, most first: of all samples, and then of those of each event. Empty without jitted code. */
+  activities: [string, number][][];
 }
 
 /** The tables of the profile. A row without a number for another one has −1. */

@@ -1,6 +1,6 @@
 //! The views of a made profile, as a user sees them.
 
-use profile::{Compared, Comparison, Direction, Measure, SampleRow, Selection, Totals};
+use profile::{Activities, Compared, Comparison, Direction, Measure, SampleRow, Selection, Totals};
 
 use crate::made::{Made, made, text};
 use crate::{
@@ -131,7 +131,12 @@ fn the_difference_of_two_recordings() {
         [&mut profile.samples().iter(), &mut profile.samples().iter().filter(is_other)];
     let profiles = [&profile, &profile];
     let comparison = Comparison::of(profiles, samples, Compared::Own, Measure::Share);
-    let difference = Difference::of(profiles, &comparison, Compared::Own, Measure::Share);
+    let activities = [
+        Activities::of(&profile, profile.samples().iter()),
+        Activities::of(&profile, profile.samples().iter().filter(is_other)),
+    ];
+    let difference =
+        Difference::of(profiles, activities, &comparison, Compared::Own, Measure::Share);
     assert_eq!(text(&difference.lines(true)), include_str!("difference.txt"));
     assert!(!text(&difference.lines(false)).contains("noise"));
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::live::shown::{File, expect_nothing_executed, find, picture};
 use profile::significance::{binomial_exact, fisher_exact, holm};
 use profile::{
-    About, Builder, Code, Frame, Function, FunctionKind, Measure, Profile, SampleRow, Selection,
+    About, Activities, Builder, Code, Frame, Function, FunctionKind, Measure, Profile, SampleRow,
+    Selection,
 };
 use profile_report::{Difference, DifferenceSummary};
 use serde_json::json;
@@ -133,7 +134,8 @@ fn compared(
     measure: Measure,
 ) -> (File, DifferenceSummary) {
     let all = Selection::default();
-    let difference = Difference { profiles, selections: [&all, &all], runs, measure };
+    let activities = profiles.map(|it| Activities::of(it, it.samples().iter()));
+    let difference = Difference { profiles, selections: [&all, &all], activities, runs, measure };
     let mut html = Vec::new();
     let summary = profile_report::write_difference(&difference, &mut html).expect("written");
     assert_eq!(summary.bytes, html.len() as u64);

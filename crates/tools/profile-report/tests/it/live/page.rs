@@ -3,8 +3,8 @@
 use crate::live::shown::{File, find, picture, texts};
 use crate::made::{HOT, MILLISECOND, Made};
 use profile::{
-    CallTree, CodeId, CodeSource, Direction, Listing, NodeId, Profile, Selection, Source, ThreadId,
-    Totals,
+    Activities, CallTree, CodeId, CodeSource, Direction, Listing, NodeId, Profile, Selection,
+    Source, ThreadId, Totals,
 };
 use serde_json::{Value, json};
 use test_browser::{Browser, CTRL, Page, Seen};
@@ -164,6 +164,24 @@ fn tables_and_boxes_are_those_of_the_profile_for_all_samples_and_for_a_selection
     page.key("Escape");
     page.key("Escape");
     assert_eq!(table(&mut page), report.functions(&all));
+    assert_eq!(page.finish(), Seen::default());
+}
+
+/// The line in the head: what was done in all samples, as `report --stdio` prints it.
+#[test]
+fn the_head_says_what_was_done() {
+    let report = Report::new();
+    let mut browser = Browser::start();
+    let mut page = report.open(&mut browser, "");
+    let profile = &report.profile;
+    let all = profile.samples().len() as u64;
+    let parts = Activities::of(profile, profile.samples().iter()).parts(all);
+    assert!(parts.len() > 2, "{parts:?}");
+    let tenths = |samples: u64| (samples * 1000 + all / 2) / all;
+    let words = parts.iter().map(|&(name, samples)| {
+        format!("{}.{} % {name}", tenths(samples) / 10, tenths(samples) % 10)
+    });
+    assert_eq!(page.text("#activities"), words.collect::<Vec<_>>().join(" · "));
     assert_eq!(page.finish(), Seen::default());
 }
 
