@@ -9,6 +9,7 @@ use crate::id::{FunctionId, Id, NodeId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
+use crate::unnamed_runs::UnnamedRuns;
 
 /// From where a tree is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Node {
     pub function: FunctionId,
     /// Samples that end here, and all below. Where callers are shown, no samples end at a node but at the first.
     pub count: Count,
+    /// The most frames of the function that stand here one behind the other: more than 1 only of a function without a name ([`UnnamedRuns`]).
+    pub repeated: u32,
 }
 
 /// A tree of functions. Each has its callees below it, or its callers.
@@ -100,7 +103,7 @@ impl Growing {
         let Self { tree, numbers } = self;
         *numbers.entry((parent, function)).or_insert_with(|| {
             let id = NodeId::at(tree.nodes.len());
-            tree.nodes.push(Node { parent, function, count: Count::default() });
+            tree.nodes.push(Node { parent, function, count: Count::default(), repeated: 1 });
             tree.children.push(Vec::new());
             let above = parent.and_then(|parent| tree.children.get_mut(parent.index()));
             above.unwrap_or(&mut tree.roots).push(id);
@@ -111,6 +114,12 @@ impl Growing {
     fn count(&mut self, node: NodeId, count: Count) {
         if let Some(node) = self.tree.nodes.get_mut(node.index()) {
             node.count.add(count);
+        }
+    }
+
+    fn repeat(&mut self, node: NodeId, times: u32) {
+        if let Some(node) = self.tree.nodes.get_mut(node.index()) {
+            node.repeated = node.repeated.max(times);
         }
     }
 
@@ -125,13 +134,18 @@ impl Growing {
             }
         }
         profile.mark_callers(&mut is_used);
+        let runs = UnnamedRuns::of(profile);
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(counts.len());
-        for ((row, count), is_used) in profile.stacks().iter().zip(counts).zip(is_used) {
+        let stacks = profile.stacks().iter().zip(runs.lengths());
+        for (((row, &run), count), is_used) in stacks.zip(counts).zip(is_used) {
             let above = row.parent.and_then(|parent| nodes.get(parent.index()).copied().flatten());
-            let node = is_used.then(|| self.node(above, profile.frame(row.frame).function));
+            let same = above.filter(|_| run > 1);
+            let function = profile.frame(row.frame).function;
+            let node = is_used.then(|| same.unwrap_or_else(|| self.node(above, function)));
             nodes.push(node);
             if let Some(node) = node {
                 self.count(node, count);
+                self.repeat(node, run);
             }
         }
         // A node has a larger number than the one above it.
@@ -144,14 +158,22 @@ impl Growing {
     }
 
     fn add_callers(&mut self, profile: &Profile, sampled: impl Iterator<Item = SampledStack>) {
+        let runs = UnnamedRuns::of(profile);
         for sampled in sampled {
             let mut count = both(&sampled);
             let mut above = None;
-            for frame in profile.frames_of(sampled.stack) {
-                let node = self.node(above, frame.function);
+            let mut next = Some(sampled.stack);
+            while let Some(mut stack) = next {
+                let node = self.node(above, profile.frame(profile.stack(stack).frame).function);
                 self.count(node, count);
+                self.repeat(node, runs.length(stack));
                 count = sampled.total();
                 above = Some(node);
+                next = profile.stack(stack).parent;
+                while let Some(caller) = next.filter(|_| runs.continues(stack)) {
+                    stack = caller;
+                    next = profile.stack(stack).parent;
+                }
             }
         }
     }

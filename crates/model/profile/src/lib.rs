@@ -80,6 +80,7 @@ mod stack_key;
 mod strings;
 mod table;
 mod totals;
+mod unnamed_runs;
 
 pub use activities::{Activities, SampledWork, StackWork, UNNAMED_CODE, Work};
 pub use builder::Builder;
@@ -109,3 +110,4 @@ pub use stack::{Frame, Stack};
 pub use stack_key::stack_id;
 pub use strings::Strings;
 pub use totals::Totals;
+pub use unnamed_runs::UnnamedRuns;

@@ -1,7 +1,8 @@
 //! Folded stacks: one line for each stack, for flame graphs (FlameGraph, inferno, and all that read their input).
 //!
 //! A line is `process;outermost;…;innermost COUNT`. The suffixes `_[j]` (compiled at run time), `_[i]` (inlined), `_[k]` (kernel) and `_[0]`
-//! (interpreted) are those of async-profiler and of FlameGraph's palettes.
+//! (interpreted) are those of async-profiler and of FlameGraph's palettes. Frames of one function without a name, one behind the other, are one with their
+//! number: `[unknown] ×127`.
 
 use std::io::{self, Write};
 
@@ -17,7 +18,7 @@ use crate::options::{Label, Options, short};
 /// # Errors
 /// Those of `out`.
 pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let nodes = Nodes::of(profile, options);
+    let nodes = Nodes::with_runs_merged(profile, options);
     let mut counts: FxHashMap<_, u64> = FxHashMap::default();
     for sample in options.selection.of(profile) {
         let process = profile.thread(sample.thread).process;
@@ -34,9 +35,12 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         frames.clear();
         frames.extend(nodes.labels(node));
         write_name(out, &short(profile.text(name)))?;
-        for label in frames.iter().rev() {
+        for (label, repeated) in frames.iter().rev() {
             out.write_all(b";")?;
             write_name(out, &label.name(profile))?;
+            if *repeated > 1 {
+                write!(out, " ×{repeated}")?;
+            }
             out.write_all(suffix(profile, label).as_bytes())?;
         }
         writeln!(out, " {count}")?;

@@ -3,6 +3,7 @@
 use printable::Hexadecimal;
 use profile::{
     Activities, Code, EventId, Frame, FunctionKey, FunctionKind, ModuleKind, Profile, Selection,
+    UnnamedRuns,
 };
 use serde_json::{Map, Value, json};
 
@@ -146,6 +147,7 @@ fn samples(profile: &Profile, start: u64, columns: &mut Columns) {
     };
     columns.u32("stack.up", (0..).zip(profile.stacks()).map(up));
     columns.u32("stack.frame", profile.stacks().iter().map(|row| row.frame.0));
+    columns.u32("stack.run", UnnamedRuns::of(profile).lengths().iter().copied());
     let samples = profile.samples();
     columns.delta("sample.time", samples.times().iter().map(|time| time.saturating_sub(start)));
     columns.u32("sample.thread", samples.iter().map(|row| row.thread.0));

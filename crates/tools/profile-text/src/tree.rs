@@ -30,6 +30,8 @@ pub struct TreeNode {
     pub samples: u64,
     /// Samples that end here or below.
     pub inclusive: u64,
+    /// The most frames of the function that stand here one behind the other: more than 1 only of a function without a name.
+    pub repeated: u32,
     /// How the lines of the tree are drawn up to here.
     #[serde(skip)]
     prefix: String,
@@ -58,6 +60,14 @@ enum Branch {
 
 /// Stacks may have thousands of frames; lines are not indented further than this.
 const DEEPEST_INDENT: usize = 60;
+
+impl TreeNode {
+    /// The function's name; of a run, with its length: `[unknown] ×127`.
+    fn name(&self) -> String {
+        let name = self.function.short_name();
+        if self.repeated > 1 { format!("{name} ×{}", self.repeated) } else { name }
+    }
+}
 
 impl Tree {
     /// Of these samples: nodes with at least this part of them, in percent, and not deeper than `max_depth`.
@@ -107,6 +117,7 @@ impl Tree {
                 function: FunctionInfo::of(profile, node.function),
                 samples: node.count.own,
                 inclusive: node.count.total,
+                repeated: node.repeated,
                 prefix: format!("{indent}{mark}"),
             });
             if max_depth.is_none_or(|max| depth < max) {
@@ -143,7 +154,7 @@ impl Tree {
                     .with(style, format!("{:>7}", percent(node.samples, self.samples)))
                     .with(Style::Plain, format!("  {:>11}  ", grouped(node.inclusive)))
                     .with(Style::Faint, node.prefix.clone())
-                    .with(Style::Plain, node.function.short_name()),
+                    .with(Style::Plain, node.name()),
             );
         }
         lines.extend(Line::left_out(self.left_out, "node", ", or too deep"));

@@ -77,14 +77,16 @@ pub fn page_activities(html: &[u8]) -> BTreeMap<String, u64> {
     parts.map(|part| (text(&part[0]), part[1].as_u64().expect("a number"))).collect()
 }
 
-/// Functions are labelled by their names.
+/// Functions are labelled by their names. A run of a function without a name is one frame with its length: `[unknown] ×127`.
 pub fn folded(lines: &[u8]) -> Counts {
     let lines = String::from_utf8_lossy(lines);
     Counts::of(lines.lines().map(|line| {
         let (stack, count) = line.rsplit_once(' ').expect("a count");
         let label = |name: &str| {
             let mark = ["_[j]", "_[i]", "_[k]", "_[0]"].iter().find_map(|it| name.strip_suffix(it));
-            mark.unwrap_or(name).to_owned()
+            let name = mark.unwrap_or(name);
+            let run = name.rsplit_once(" ×").filter(|(name, _)| name.starts_with('['));
+            run.map_or(name, |(name, _)| name).to_owned()
         };
         // The first name is that of the process.
         let names = stack.split(';').skip(1).map(label);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::readers::{Line, Stacks};
 use printable::Escaped;
 use profile::{
-    Activities, Builder, Code, Frame, Function, FunctionKey, FunctionKind, Module, ModuleKind,
-    Profile, SampleRow, Selection, StackId, ThreadId,
+    Activities, Builder, Code, Frame, Function, FunctionId, FunctionKey, FunctionKind, Module,
+    ModuleKind, Profile, SampleRow, Selection, StackId, ThreadId,
 };
 use profile_export::{Format, Options};
 use proptest::prelude::*;
@@ -46,22 +46,56 @@ fn spelled(name: &str) -> String {
     Escaped(name.replace(';', ":").as_bytes()).to_string()
 }
 
-/// With the suffixes of folded stacks.
+/// Lines of folded stacks, the innermost frame first: with suffixes, and with a run of a function without a name as one frame that has the length of the
+/// longest run there.
 fn folded_stacks(profile: &Profile) -> Stacks {
-    let line = |frame: &Frame| {
-        let suffix = match profile.function(frame.function).kind {
+    /// A function, and whether it was inlined, from the bottom of the stack up.
+    type Path = Vec<(FunctionId, bool)>;
+    let mut longest: BTreeMap<Path, u32> = BTreeMap::new();
+    let mut counts: BTreeMap<(Path, String), u64> = BTreeMap::new();
+    for sample in profile.samples().iter() {
+        let frames: Vec<&Frame> = profile.frames_of(sample.stack).collect();
+        let mut path = Path::new();
+        let mut run = 0;
+        for frame in frames.into_iter().rev() {
+            let is_unnamed = profile.function(frame.function).kind == FunctionKind::Unknown;
+            let is_same = path.last().is_some_and(|(function, _)| *function == frame.function);
+            if is_unnamed && is_same {
+                run += 1;
+            } else {
+                path.push((frame.function, frame.depth > 0));
+                run = 1;
+            }
+            let longest = longest.entry(path.clone()).or_default();
+            *longest = run.max(*longest);
+        }
+        let process = profile.process(profile.thread(sample.thread).process);
+        let process = spelled(&String::from_utf8_lossy(profile.text(process.name)));
+        *counts.entry((path, process)).or_default() += 1;
+    }
+    let label = |path: &[(FunctionId, bool)]| {
+        let (function, is_inlined) = path.last().expect("a function");
+        let suffix = match profile.function(*function).kind {
             FunctionKind::Kernel => "_[k]",
-            _ if frame.depth > 0 => "_[i]",
+            _ if *is_inlined => "_[i]",
             FunctionKind::Jitted => "_[j]",
             FunctionKind::Interpreted => "_[0]",
             _ => "",
         };
-        (spelled(&name(profile, frame)) + suffix, 0)
+        let name = spelled(&String::from_utf8_lossy(profile.function_name(*function)));
+        match longest[path] {
+            1 => format!("{name}{suffix}"),
+            length => format!("{name} ×{length}{suffix}"),
+        }
     };
-    stacks(profile, &Selection::default(), line, |sample| {
-        let process = profile.process(profile.thread(sample.thread).process);
-        Some((spelled(&String::from_utf8_lossy(profile.text(process.name))), 0))
-    })
+    let mut stacks = Stacks::new();
+    for ((path, process), samples) in counts {
+        let mut lines: Vec<Line> =
+            (1..=path.len()).rev().map(|length| (label(&path[..length]), 0)).collect();
+        lines.push((process, 0));
+        *stacks.entry(lines).or_default() += samples;
+    }
+    stacks
 }
 
 /// The thread with the most samples, the first of several.
@@ -218,6 +252,26 @@ fn of_stacks(samples: &[&[(&str, &str)]]) -> Profile {
         builder.sample(SampleRow { time, thread, event, weight: 1, stack });
     }
     builder.finish()
+}
+
+/// Frames of one function without a name, one behind the other, are one frame of folded stacks, with the number of the longest run there.
+#[test]
+fn runs_without_a_name_are_one_folded_frame() {
+    let (a, b, f) = (("", "[a]"), ("", "[b]"), ("", "f"));
+    let profile = of_stacks(&[&[f, a, a, a], &[a, a], &[b, a], &[f, f], &[b, b, f]]);
+    let expected = "app;[a] ×3 1\napp;[a] ×3;[b] 1\napp;[a] ×3;f_[j] 1\napp;f_[j];[b] ×2 1\napp;f_[j];f_[j] 1\n";
+    let folded = String::from_utf8(written(Format::Folded, &profile, &Options::default()));
+    let mut lines: Vec<String> = folded.expect("UTF-8").lines().map(str::to_owned).collect();
+    lines.sort();
+    let mut expected: Vec<&str> = expected.lines().collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+    // Formats with addresses keep each frame.
+    let with_line = |frame: &Frame| (name(&profile, frame), u64::from(frame.line));
+    let all = stacks(&profile, &Selection::default(), with_line, |_| None);
+    for format in [Format::Firefox, Format::Pprof] {
+        assert_eq!(read(format, &profile, &Options::default()), all, "{format:?}");
+    }
 }
 
 /// pprof's labels and the Firefox Profiler's categories are the activities that reports count.

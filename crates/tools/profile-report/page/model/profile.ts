@@ -48,8 +48,8 @@ export class Profile {
     line: Uint32Array;
     column: Uint32Array;
   };
-  /** Callers have smaller numbers. */
-  readonly stack: { parent: Int32Array; frame: Uint32Array; firstChild: Int32Array; nextSibling: Int32Array };
+  /** Callers have smaller numbers. `run`: the length of the run of frames of one function without a name that ends here; 1 for others. */
+  readonly stack: { parent: Int32Array; frame: Uint32Array; run: Uint32Array; firstChild: Int32Array; nextSibling: Int32Array };
   /** In the order of time. */
   readonly sample: { time: Float64Array; thread: Uint32Array; event: Uint32Array; weight: Float64Array; stack: Uint32Array };
   readonly unnamed: string[];
@@ -94,7 +94,7 @@ export class Profile {
       line: u32("frame.line"),
       column: u32("frame.column"),
     };
-    this.stack = { ...relatives(u32("stack.up")), frame: u32("stack.frame") };
+    this.stack = { ...relatives(u32("stack.up")), frame: u32("stack.frame"), run: u32("stack.run") };
     this.sample = {
       time: columns.delta("sample.time"),
       thread: u32("sample.thread"),

@@ -10,13 +10,21 @@ export interface Node {
   depth: number;
   own: number;
   total: number;
+  /** The most frames of the function that stand here one behind the other: more than 1 only of one without a name. */
+  repeated: number;
   /** The stacks that are merged here and, in a tree of callers, for how much each counts. */
   stacks: number[];
   weights: number[] | null;
   children: Node[] | null;
 }
 
-/** Stacks merged by function: callees, or callers. Only the part that is looked at is ever made. */
+/** The name of a node's function; of a run, with its length: `[unknown] ×127`. */
+export function nodeName(node: Node, grouping: Grouping): string {
+  const name = grouping.name(node.item);
+  return node.repeated > 1 ? `${name} ×${node.repeated}` : name;
+}
+
+/** Stacks merged by function: callees, or callers. A run of frames without a name is one node. Only the part that is looked at is ever made. */
 export class CallTree {
   readonly root: Node;
   private readonly slotOf: Int32Array;
@@ -40,14 +48,14 @@ export class CallTree {
     }
     const weight = (at: number) => (inverted && start === null ? counts.own[at] : counts.total[at]);
     const weights = inverted ? stacks.map(weight) : null;
-    this.root = { item: -1, parent: null, depth: 0, own: 0, total: 0, stacks: [], weights: null, children: null };
+    this.root = { item: -1, parent: null, depth: 0, own: 0, total: 0, repeated: 1, stacks: [], weights: null, children: null };
     this.root.children = this.merge(this.root, stacks, weights);
     for (const child of this.root.children) this.root.total += child.total;
   }
 
   children(node: Node): Node[] {
     if (node.children) return node.children;
-    const { parent, firstChild, nextSibling } = this.profile.stack;
+    const { parent, run, firstChild, nextSibling } = this.profile.stack;
     const stacks: number[] = [];
     let weights: number[] | null = null;
     if (node.weights) {
@@ -67,7 +75,8 @@ export class CallTree {
     } else {
       for (const stack of node.stacks) {
         for (let child = firstChild[stack]; child >= 0; child = nextSibling[child]) {
-          if (this.counts.total[child] > 0) stacks.push(child);
+          // What continues a run is in the node already.
+          if (run[child] === 1 && this.counts.total[child] > 0) stacks.push(child);
         }
       }
     }
@@ -78,29 +87,46 @@ export class CallTree {
   private merge(parent: Node, stacks: number[], weights: number[] | null): Node[] {
     const nodes: Node[] = [];
     const { slotOf, grouping, counts } = this;
-    const { frame } = this.profile.stack;
+    const { frame, parent: caller, run } = this.profile.stack;
     for (let row = 0; row < stacks.length; row++) {
-      const stack = stacks[row];
+      let stack = stacks[row];
       const item = grouping.ofFrame[frame[stack]];
       let slot = slotOf[item];
       if (slot < 0) {
         slot = nodes.length;
         slotOf[item] = slot;
         const depth = parent.depth + 1;
-        nodes.push({ item, parent, depth, own: 0, total: 0, stacks: [], weights: weights && [], children: null });
+        nodes.push({ item, parent, depth, own: 0, total: 0, repeated: 1, stacks: [], weights: weights && [], children: null });
       }
       const node = nodes[slot];
-      node.stacks.push(stack);
       if (weights) {
         node.weights!.push(weights[row]);
         node.total += weights[row];
         if (parent.item < 0) node.own += counts.own[stack];
+        node.repeated = Math.max(node.repeated, run[stack]);
+        // On with the caller of the run.
+        while (run[stack] > 1) stack = caller[stack];
+        node.stacks.push(stack);
       } else {
         node.total += counts.total[stack];
-        node.own += counts.own[stack];
+        this.addRun(node, stack);
       }
     }
     for (const node of nodes) slotOf[node.item] = -1;
     return nodes.sort((a, b) => b.total - a.total || a.item - b.item);
+  }
+
+  /** Adds a stack to a node of a tree of callees, and the stacks that continue its run. */
+  private addRun(node: Node, first: number) {
+    const { run, firstChild, nextSibling } = this.profile.stack;
+    const pending = [first];
+    for (let stack = pending.pop(); stack !== undefined; stack = pending.pop()) {
+      node.stacks.push(stack);
+      node.own += this.counts.own[stack];
+      node.repeated = Math.max(node.repeated, run[stack]);
+      for (let child = firstChild[stack]; child >= 0; child = nextSibling[child]) {
+        if (run[child] > 1 && this.counts.total[child] > 0) pending.push(child);
+      }
+    }
   }
 }

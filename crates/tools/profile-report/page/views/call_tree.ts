@@ -1,6 +1,6 @@
 import { el } from "../dom.ts";
 import { count } from "../format.ts";
-import type { Node } from "../model/tree.ts";
+import { nodeName, type Node } from "../model/tree.ts";
 import type { Changed, Session } from "../session.ts";
 import { shareCell, swatch } from "./cells.ts";
 import { Rows } from "./rows.ts";
@@ -65,7 +65,7 @@ export class CallTreeTable {
           { class: "name", style: `padding-left:${indent}px` },
           el("button", { class: "toggle", "aria-label": "open or close", click: (event: MouseEvent) => (event.stopPropagation(), this.toggle(node)) }, mark),
           swatch(this.session, grouping.categoryOf[node.item]),
-          grouping.name(node.item),
+          nodeName(node, grouping),
         ),
       );
     });

@@ -1,6 +1,6 @@
 import { color } from "../dom.ts";
 import { count, percent } from "../format.ts";
-import type { CallTree, Node } from "../model/tree.ts";
+import { nodeName, type CallTree, type Node } from "../model/tree.ts";
 import type { Changed, Session } from "../session.ts";
 import { FlameGraph, type FlameContent } from "./flame_graph.ts";
 
@@ -25,7 +25,7 @@ class Content implements FlameContent<Node> {
 
   name(node: Node): string {
     const { grouping, profile, state } = this.session;
-    if (node.item >= 0) return grouping.name(node.item);
+    if (node.item >= 0) return nodeName(node, grouping);
     const what = state.inverted ? "callers of " : "";
     return state.focus >= 0 ? what + profile.functionName(state.focus) : state.inverted ? "all, by innermost function" : "all";
   }

@@ -61,7 +61,11 @@ impl Report {
             let name = String::from_utf8_lossy(self.profile.function_name(node.function));
             let above =
                 node.parent.map(|NodeId(at)| paths[at as usize].as_str()).unwrap_or_default();
-            paths.push(format!("{above}/{name}"));
+            let run = match node.repeated {
+                1 => String::new(),
+                times => format!(" ×{times}"),
+            };
+            paths.push(format!("{above}/{name}{run}"));
             boxes.push((paths[paths.len() - 1].clone(), node.count.total as f64 / all as f64));
         }
         boxes.sort_by(|a, b| a.0.cmp(&b.0));
@@ -81,7 +85,7 @@ fn boxes(page: &mut Page<'_>) -> Vec<(String, f64)> {
     let mut boxes: Vec<(String, f64)> = find(
         page,
         "(() => { const {flame, session} = jitscribe; const width = document.getElementById('flame').clientWidth;
-           const path = (node) => node.item < 0 ? '' : path(node.parent) + '/' + session.grouping.name(node.item);
+           const path = (node) => node.item < 0 ? '' : path(node.parent) + '/' + flame.content.name(node);
            return flame.boxes.filter(({node}) => node.item >= 0).map(({node, width: wide}) => [path(node), wide / width]); })()",
     );
     boxes.sort_by(|a, b| a.0.cmp(&b.0));
@@ -182,6 +186,32 @@ fn the_head_says_what_was_done() {
         format!("{}.{} % {name}", tenths(samples) / 10, tenths(samples) % 10)
     });
     assert_eq!(page.text("#activities"), words.collect::<Vec<_>>().join(" · "));
+    assert_eq!(page.finish(), Seen::default());
+}
+
+/// Frames of one function without a name, one behind the other, are one box with their number.
+#[test]
+fn runs_without_a_name_are_one_box() {
+    let report = Report::new();
+    let mut browser = Browser::start();
+    let mut page = report.open(&mut browser, "");
+    let run = "[libcrypto.so.3] ×3";
+    let ends = |page: &mut Page<'_>, end: &str| {
+        boxes(page).iter().filter(|(path, _)| path.ends_with(end)).count()
+    };
+    assert_eq!(ends(&mut page, run), 1);
+    page.key("i");
+    assert_eq!(ends(&mut page, run), 1);
+    page.key("i");
+    page.click("[data-view=tree]");
+    let rows = "[...document.querySelectorAll('#tree .row')].map((row) => row.innerText)";
+    // It is below the end of its stack.
+    let closed: Vec<String> = find(&mut page, rows);
+    let end = closed.iter().position(|row| row.contains("stack ends here")).expect("a row");
+    page.click(&format!("#tree .row:nth-of-type({}) .toggle", end + 1));
+    let open: Vec<String> = find(&mut page, rows);
+    let runs = open.iter().filter(|row| row.contains("libcrypto")).collect::<Vec<_>>();
+    assert!(runs.len() == 1 && runs[0].contains(run), "{open:?}");
     assert_eq!(page.finish(), Seen::default());
 }
 

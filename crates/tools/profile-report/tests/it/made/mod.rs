@@ -211,7 +211,7 @@ pub fn profile() -> Profile {
         [start, compile, read, syscall, copy, unknown, end].map(|it| maker.plain(it));
     let compiling = maker.stack(&[start, compile]);
     let reading = maker.stack(&[start, read, syscall, copy]);
-    let lost = maker.stack(&[end, unknown]);
+    let lost = maker.stack(&[end, unknown, unknown, unknown]);
     let handling = maker.stack(&base);
     for tick in 0..2_000 {
         let time = first + tick * MILLISECOND + maker.random(900_000);
