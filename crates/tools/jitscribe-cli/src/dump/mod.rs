@@ -92,11 +92,11 @@ pub struct Args {
     core: Option<PathBuf>,
 
     /// With --core: read this jitdump, which the process wrote, instead of searching for what describes its code
-    #[arg(long, value_name = "FILE", requires = "core")]
+    #[arg(long, value_name = "FILE", requires = "core", conflicts_with_all = ["file", "pid"])]
     from_jitdump: Option<PathBuf>,
 
     /// With --core: read this perf map, which the process wrote; with --from-jitdump too, only if the jitdump has no code
-    #[arg(long, value_name = "FILE", requires = "core")]
+    #[arg(long, value_name = "FILE", requires = "core", conflicts_with_all = ["file", "pid"])]
     from_perf_map: Option<PathBuf>,
 
     /// Write a jitdump, including the machine code that is still in the process's memory

@@ -213,7 +213,7 @@ fn files_that_are_named_are_read() {
     let done = dump("--from-perf-map other.map").ok();
     assert_eq!(done.stdout, map(0x1234_0000, "other"));
     assert!(done.stderr.contains("not in executable memory"), "{}", done.stderr);
-    bench.ask("dump --from-perf-map moved.map moved.dump").ends(2).says("--core");
+    bench.ask("dump --from-perf-map moved.map moved.dump").ends(2).says("--from-perf-map");
 }
 
 #[test]
