@@ -1,7 +1,7 @@
 //! Source maps of JavaScript: from a position in generated source text to the position in the text that it was generated from.
 //!
 //! The format is ECMA-426, revision 3 of the older proposal included: plain maps, and index maps, whose sections are maps. [`SourceMap::parse`] reads one,
-//! [`SourceMap::original`] answers, and [`MapUrl::of_script`] finds the comment by which a script refers to its map.
+//! [`SourceMap::original`] answers, [`MapUrl::of_script`] finds the comment by which a script refers to its map, and [`source_url`] that by which it names itself.
 //!
 //! ```
 //! use source_map::SourceMap;
@@ -37,4 +37,4 @@ mod url;
 
 pub use error::Error;
 pub use map::{Original, SourceMap};
-pub use url::{MapUrl, percent_decoded};
+pub use url::{MapUrl, percent_decoded, source_url};

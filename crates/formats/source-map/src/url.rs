@@ -1,4 +1,4 @@
-//! The comment by which a script refers to its map.
+//! The comments at the end of a script, by which it names itself and refers to its map.
 
 use std::borrow::Cow;
 
@@ -17,24 +17,12 @@ pub enum MapUrl {
 const LONGEST: usize = 1 << 14;
 
 impl MapUrl {
-    /// The last comment `//# sourceMappingURL=…` (or the older `//@`) in a script, at the beginning of a line or behind code, with only blank lines and
-    /// comments of a line each behind it. `None` if there is none, or its `data:` URL is not valid.
+    /// The last comment `//# sourceMappingURL=…` (or the older `//@`) in a script, at the beginning of a line or behind code, with only blank lines,
+    /// comments of a line each and closing braces behind it: webpack puts what it passes to `eval` into braces. `None` if there is none, or its `data:` URL is
+    /// not valid.
     #[must_use]
     pub fn of_script(script: &[u8]) -> Option<Self> {
-        let mut rest = script;
-        loop {
-            // All blank lines at once: a script may be made of them.
-            rest = rest.trim_ascii_end();
-            let start = memchr::memrchr2(b'\n', b'\r', rest).map_or(0, |at| at.saturating_add(1));
-            let line = rest.get(start..)?.trim_ascii_start();
-            if let Some(url) = url_in(line) {
-                return Self::parse(url);
-            }
-            if start == 0 || !line.starts_with(b"//") {
-                return None;
-            }
-            rest = rest.get(..start.saturating_sub(1))?;
-        }
+        Self::parse(last_comment(script, &MAP_COMMENTS)?)
     }
 
     fn parse(url: &[u8]) -> Option<Self> {
@@ -54,16 +42,46 @@ impl MapUrl {
     }
 }
 
+/// The URL that a script gives itself by the last comment `//# sourceURL=…` (or the older `//@`), where [`MapUrl::of_script`] looks too. Text that is passed
+/// to `eval` has no other name.
+#[must_use]
+pub fn source_url(script: &[u8]) -> Option<&[u8]> {
+    let url = last_comment(script, &URL_COMMENTS)?;
+    (!url.is_empty() && url.len() <= LONGEST).then_some(url)
+}
+
+/// How the comments begin.
+const MAP_COMMENTS: [&[u8]; 2] = [b"//# sourceMappingURL=", b"//@ sourceMappingURL="];
+const URL_COMMENTS: [&[u8]; 2] = [b"//# sourceURL=", b"//@ sourceURL="];
+
+/// The URL in the last of such comments at the end of a script.
+fn last_comment<'s>(script: &'s [u8], begins: &[&[u8]; 2]) -> Option<&'s [u8]> {
+    let mut rest = script;
+    loop {
+        // All blank lines at once: a script may be made of them.
+        rest = rest.trim_ascii_end();
+        let start = memchr::memrchr2(b'\n', b'\r', rest).map_or(0, |at| at.saturating_add(1));
+        let line = rest.get(start..)?.trim_ascii_start();
+        if let Some(url) = url_in(line, begins) {
+            return Some(url);
+        }
+        let is_passed = line.starts_with(b"//") || line.iter().all(|byte| *byte == b'}');
+        if start == 0 || !is_passed {
+            return None;
+        }
+        rest = rest.get(..start.saturating_sub(1))?;
+    }
+}
+
 /// The URL in a line that is, or ends with, such a comment.
-fn url_in(line: &[u8]) -> Option<&[u8]> {
-    let names = [&b"//# sourceMappingURL="[..], b"//@ sourceMappingURL="];
+fn url_in<'l>(line: &'l [u8], begins: &[&[u8]; 2]) -> Option<&'l [u8]> {
     // A search has a price of its own, which many short lines would pay.
-    if line.len() < names[0].len() {
+    if line.len() < begins[0].len() {
         return None;
     }
-    let (at, name) =
-        names.iter().filter_map(|name| Some((memchr::memmem::rfind(line, name)?, name))).max()?;
-    let url = line.get(at.saturating_add(name.len())..)?;
+    let found = |begin: &&[u8]| Some((memchr::memmem::rfind(line, begin)?, begin.len()));
+    let (at, len) = begins.iter().filter_map(found).max()?;
+    let url = line.get(at.saturating_add(len)..)?;
     // A quote follows where the comment is a string of the code.
     let is_url = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`');
     url.iter().all(is_url).then_some(url)
@@ -110,7 +128,23 @@ mod tests {
         assert_eq!(url("//# sourceMappingURL=a.map\nf();\n"), None);
         assert_eq!(url("g('//# sourceMappingURL=a');\n"), None);
         assert_eq!(url("//# sourceMappingURL=\n"), None);
+        assert_eq!(url("{f();\n//# sourceMappingURL=a.map\n\n}\n"), at("a.map"));
+        assert_eq!(url("g(`\n//# sourceMappingURL=a.map\n}`)"), None);
         assert_eq!(url(""), None);
+    }
+
+    #[test]
+    fn scripts_name_themselves() {
+        let url = |script: &'static str| source_url(script.as_bytes());
+        let module = Some(&b"webpack-internal:///./a.js"[..]);
+        assert_eq!(url("f();\n\n//# sourceURL=webpack-internal:///./a.js\n"), module);
+        let both = "f();\n//# sourceMappingURL=a.map\n//# sourceURL=webpack-internal:///./a.js\n";
+        assert_eq!(url(both), module);
+        assert_eq!(MapUrl::of_script(both.as_bytes()), Some(MapUrl::At(b"a.map".to_vec())));
+        assert_eq!(url("f();//@ sourceURL=a.js\n//# sourceMappingURL=b"), Some(&b"a.js"[..]));
+        assert_eq!(url("eval('f();\\n//# sourceURL=a.js\\n');\n"), None);
+        assert_eq!(url("//# sourceURL=a.js\nf();"), None);
+        assert_eq!(url("//# sourceURL=\n"), None);
     }
 
     #[test]

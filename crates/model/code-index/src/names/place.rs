@@ -51,12 +51,21 @@ pub fn behind_name(text: &[u8]) -> Option<Placed<'_>> {
     // Names of accessors have a space, and so may paths: the path begins at the first slash or scheme.
     let begins_path = |at: &usize| {
         let behind = at.checked_add(1).and_then(|at| rest.get(at..)).unwrap_or_default();
-        [&b"/"[..], b"file:", b"node:"].iter().any(|begin| behind.starts_with(begin))
+        let begins = [&b"/"[..], b"file:", b"node:"];
+        begins.iter().any(|begin| behind.starts_with(begin)) || begins_with_scheme(behind)
     };
     let spaces = || (0..rest.len()).filter(|&at| rest.get(at) == Some(&b' '));
     let space = spaces().find(begins_path).or_else(|| spaces().next())?;
     let (function, file) = split_at(rest, space)?;
     Some(Placed { function, file, line, column })
+}
+
+/// Whether a text begins like `webpack-internal://`.
+fn begins_with_scheme(text: &[u8]) -> bool {
+    let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let scheme = text.iter().take_while(is_letter).count();
+    let is_named = text.first().is_some_and(u8::is_ascii_alphabetic);
+    is_named && text.get(scheme..).is_some_and(|behind| behind.starts_with(b"://"))
 }
 
 /// The parts of `NAME (FILE:LINE:COLUMN)`.

@@ -13,7 +13,7 @@ use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirk
 
 use super::function_hash::function_hash;
 use super::named_by_file::NamedByFile;
-use super::v8_log::{InfoId, LoggedCodes, Matching, PositionsReader};
+use super::v8_log::{InfoId, LoggedCodes, Matching, PositionsReader, with_url};
 use crate::files::{SourceFile, content};
 use crate::limits::COPIED;
 use crate::parallel::pipeline;
@@ -91,6 +91,8 @@ pub struct CodeReader<'a> {
     files: HashMap<u32, DumpFile<&'a SourceFile>>,
     table: &'a CodeTable<'a>,
     positions: PositionsReader,
+    /// The name of the last code, if it is not that in the dump.
+    name: Vec<u8>,
 }
 
 /// Number of codes of a dump, and how its reading ended.
@@ -110,8 +112,13 @@ impl CodeReader<'_> {
         let dump = open;
         let number = load;
         let load = file.code_at(&place, &dump.quirks).map_err(Error::file(&dump.path))?;
-        let Some(load) = load.filter(|load| load.size == code.size) else { return Ok(None) };
+        let Some(mut load) = load.filter(|load| load.size == code.size) else { return Ok(None) };
         let logged = table.in_v8_log(number);
+        if let Some(url) = logged.and_then(|(logs, id)| logs.url_of(id))
+            && let Some(name) = with_url(load.name, url, &mut self.name)
+        {
+            load.name = name;
+        }
         let positions = logged.and_then(|(logs, id)| self.positions.read(logs, id));
         Ok(Some(positions.map_or(load, |positions| load.with_source_positions(positions))))
     }
@@ -194,7 +201,12 @@ const MANY: usize = 1 << 20;
 impl<'a> CodeTable<'a> {
     /// A reader for the records of codes. Readers are independent of each other.
     pub fn reader(&self) -> CodeReader<'_> {
-        CodeReader { files: HashMap::new(), table: self, positions: PositionsReader::default() }
+        CodeReader {
+            files: HashMap::new(),
+            table: self,
+            positions: PositionsReader::default(),
+            name: Vec::new(),
+        }
     }
 
     /// Number of loads that a code log of V8 has.

@@ -61,7 +61,9 @@ pub fn write_sampled<'l>(
             if !done.insert((std::ptr::from_ref(logs).addr(), number)) {
                 continue;
             }
-            let Some(script) = logs.script(number) else { continue };
+            let Some(script) = logs.script(number).filter(|script| script.is_named()) else {
+                continue;
+            };
             let spelled = source_name(script.url.as_bytes());
             let Some(path) = components(&spelled).filter(|_| !originals.contains(&*spelled)) else {
                 continue;

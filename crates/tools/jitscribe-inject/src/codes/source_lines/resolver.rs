@@ -230,7 +230,12 @@ impl<'a> SourceResolver<'a> {
 
     /// The script `name`, at `path`, with its source map.
     fn script(&self, name: &[u8], path: &[u8], state: &mut State) -> Option<MappedScript> {
-        if !self.use_maps || !may_be_script(path) {
+        if !self.use_maps {
+            return None;
+        }
+        let compiled = self.compiled_text(name, state);
+        // What V8 compiled is a script, however it is called: `App.vue?vue&type=script`.
+        if compiled.is_none() && !may_be_script(path) {
             return None;
         }
         let in_folder = [path, b".map"].concat();
@@ -239,7 +244,7 @@ impl<'a> SourceResolver<'a> {
         }
         let script_path = Path::new(OsStr::from_bytes(path));
         let is_file = path.starts_with(b"/");
-        let script = match self.compiled_text(name, state) {
+        let script = match compiled {
             // The process itself said what the text is.
             Some(text) => SourceText { bytes: text, file: None },
             // Most names of scripts that cannot be read are those of other machines or containers.

@@ -59,12 +59,33 @@ pub struct Function {
 /// A script.
 #[derive(Debug)]
 pub struct Script {
-    /// Its URL or path.
+    /// Its URL or path. A URL that it gives itself comes first, as in a jitdump. [`UNKNOWN`] for text that was passed to `eval` and gives itself none.
     pub url: Arc<str>,
+    /// How the names of its functions spell it: mostly the same; empty for text that was passed to `eval`.
+    name: Arc<str>,
     /// The line with its source.
     pub line: Line,
     /// Where its lines begin, once [`LoggedCodes::prepare`] was called for it.
     pub starts: Option<LineStarts>,
+}
+
+/// How V8 calls scripts without a name. There may be many, so their texts cannot be found by it.
+const UNKNOWN: &str = "<unknown>";
+
+impl Script {
+    /// Whether it has a URL or path.
+    pub fn is_named(&self) -> bool {
+        !self.url.is_empty() && &*self.url != UNKNOWN
+    }
+}
+
+/// The URL that a script gives itself.
+fn own_url(script: &ScriptSource<'_>) -> Option<String> {
+    // Most scripts have none, and need not be decoded.
+    memchr::memmem::find(script.escaped_text, b"sourceURL=")?;
+    let text = script.text();
+    let url = source_map::source_url(text.as_bytes())?;
+    String::from_utf8(url.to_vec()).ok()
 }
 
 /// The codes in the logs of one process. Each isolate of V8 writes its own.
@@ -160,6 +181,12 @@ impl LoggedCodes {
         self.text(self.script(*self.by_url.get(url)?)?)
     }
 
+    /// The URL of the script that a code's own function is in; `None` if it is not known.
+    pub fn url_of(&self, id: InfoId) -> Option<&str> {
+        let script = self.script(self.info(id)?.script?)?;
+        script.is_named().then_some(&*script.url)
+    }
+
     /// The scripts of a code's own function and of those inlined into it.
     pub fn scripts_of(&self, info: &Info) -> impl Iterator<Item = u32> {
         let functions = info.functions.iter().flatten().filter_map(|&id| self.function(id)?.script);
@@ -244,9 +271,9 @@ impl LoggedCodes {
         };
         let script = open.scripts.get(&info.script).copied();
         if let Some(address) = code.function {
-            let url = script.and_then(|script| self.script(script));
-            let url = url.map_or("", |script| &*script.url);
-            let (name, line, column) = split_name(&code.name, url).unwrap_or((&code.name, 0, 0));
+            let of_script = script.and_then(|script| self.script(script));
+            let file = of_script.map_or("", |script| &*script.name);
+            let (name, line, column) = split_name(&code.name, file).unwrap_or((&code.name, 0, 0));
             let known = open.functions.get(&address).and_then(|&id| self.function(id));
             // After a collection of garbage, another function may be at the address.
             let is_known = known.is_some_and(|known| {
@@ -268,9 +295,15 @@ impl LoggedCodes {
 
     fn script_source(&mut self, open: &mut OpenLog, script: &ScriptSource<'_>, line: Line) {
         let number = u32::try_from(self.scripts.len()).unwrap_or(u32::MAX);
-        let url: Arc<str> = script.url().into();
-        self.by_url.insert(Arc::clone(&url), number);
-        self.scripts.push(Script { url, line, starts: None });
         open.scripts.insert(script.script, number);
+        let named: Arc<str> = script.url().into();
+        let url = own_url(script).map_or_else(|| Arc::clone(&named), Arc::from);
+        let name = if &*named == UNKNOWN { "".into() } else { named };
+        let script = Script { url, name, line, starts: None };
+        if script.is_named() {
+            self.by_url.insert(Arc::clone(&script.name), number);
+            self.by_url.insert(Arc::clone(&script.url), number);
+        }
+        self.scripts.push(script);
     }
 }
