@@ -18,7 +18,9 @@ pub struct Line {
     /// Its offset in the code.
     pub offset: u64,
     /// Its number of bytes.
-    pub length: u8,
+    pub length: u64,
+    /// Whether it is a run of zeros.
+    pub is_zeros: bool,
     /// The number of its label; 0 if it has none.
     pub label: u32,
     /// Its text: foreign, as it has names.
@@ -41,6 +43,7 @@ impl Disassembled {
             Line {
                 offset: line.offset,
                 length: line.length,
+                is_zeros: line.is_zeros,
                 label: line.label.unwrap_or_default(),
                 text: line.text,
                 target,

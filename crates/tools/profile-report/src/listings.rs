@@ -27,7 +27,9 @@ struct Rows {
 }
 
 struct Instruction {
-    length: u8,
+    length: u64,
+    /// How many bytes it has in the table `byte`: none of a run of zeros.
+    bytes: u32,
     text: u32,
     label: u32,
     /// One more than the offset.
@@ -78,17 +80,20 @@ pub fn add(
         let before = (rows.instructions.len(), rows.bytes.len());
         for line in disassembled.lines.iter().take(left) {
             let function = functions.get(line.name.as_slice()).copied();
+            let start = usize::try_from(line.offset).unwrap_or(usize::MAX);
+            let length = usize::try_from(line.length).unwrap_or(usize::MAX);
+            let range = start..start.saturating_add(length);
+            let bytes = listing.bytes.get(range).filter(|_| !line.is_zeros).unwrap_or_default();
+            rows.bytes.extend(bytes);
             rows.instructions.push(Instruction {
                 length: line.length,
+                bytes: u32::try_from(bytes.len()).unwrap_or_default(),
                 text: texts.number(&shown(line.text.as_bytes())),
                 label: line.label,
                 target: line.target.map(|at| at.saturating_add(1)).unwrap_or_default(),
                 function: function.unwrap_or_default(),
                 place: places.number(listing.frames_at(line.offset), texts),
             });
-            let start = usize::try_from(line.offset).unwrap_or(usize::MAX);
-            let range = start..start.saturating_add(line.length.into());
-            rows.bytes.extend(listing.bytes.get(range).unwrap_or_default());
         }
         let added = |now: usize, before| u32::try_from(now.saturating_sub(before)).unwrap_or(0);
         rows.codes.push(id.0);
@@ -102,7 +107,8 @@ pub fn add(
     columns.u32("listing.bytes", rows.lengths.iter().copied());
     columns.u32("listing.cut", rows.cut.iter().copied());
     let all = &rows.instructions;
-    columns.u32("instruction.length", all.iter().map(|row| row.length.into()));
+    columns.u64("instruction.length", all.iter().map(|row| row.length));
+    columns.u32("instruction.bytes", all.iter().map(|row| row.bytes));
     columns.u32("instruction.text", all.iter().map(|row| row.text));
     columns.u32("instruction.label", all.iter().map(|row| row.label));
     columns.u64("instruction.target?", all.iter().map(|row| row.target));
@@ -131,5 +137,80 @@ fn add_files(
                 files.entry(id).or_insert_with(|| frame.file.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::{Builder, Code, Frame, Function, FunctionKind, SampleRow, Source};
+
+    use super::*;
+
+    /// A region with this code, and a small function with fewer samples.
+    struct Region(Vec<u8>);
+
+    impl CodeSource for Region {
+        fn listing(&mut self, code: CodeId) -> Option<Listing> {
+            let bytes = if code.0 == 0 { self.0.clone() } else { vec![0xc3] };
+            Some(Listing { address: 0x1000, machine: 62, bytes, lines: Vec::new() })
+        }
+
+        fn name_at(&mut self, _: CodeId, _: u64) -> Option<(Vec<u8>, u64)> {
+            None
+        }
+
+        fn source(&mut self, _: &[u8]) -> Option<Source> {
+            None
+        }
+    }
+
+    fn profile() -> Profile {
+        let mut builder = Builder::new();
+        let process = builder.process(7, b"app");
+        let thread = builder.thread(process, 7, b"app");
+        let event = builder.event(b"cpu-clock");
+        for (name, samples) in [(&b"[anonymous]"[..], 9), (b"f", 1)] {
+            let name = builder.string(name);
+            let function = builder.function(Function::new(name, FunctionKind::Jitted));
+            let code = builder.code(Code::new(function, 1 << 30));
+            let mut frame = Frame::new(function);
+            frame.code = Some(code);
+            let frame = builder.frame(frame);
+            let stack = builder.stack(None, frame);
+            for time in 0..samples {
+                builder.sample(SampleRow { time, thread, event, weight: 1, stack });
+            }
+        }
+        builder.finish()
+    }
+
+    fn summary(region: Vec<u8>, most_instructions: usize) -> (usize, usize, usize) {
+        let profile = profile();
+        let totals = Totals::all(&profile);
+        let options = Options { most_instructions, ..Options::default() };
+        let (mut texts, mut columns) = (Texts::default(), Columns::default());
+        let mut summary = Summary::default();
+        let source = &mut Region(region);
+        add(&profile, &totals, source, &options, &mut summary, &mut texts, &mut columns);
+        let bytes = columns.finish(serde_json::Map::new()).len();
+        (summary.listings, summary.listings_left_out, bytes)
+    }
+
+    #[test]
+    fn a_region_leaves_room_for_other_code() {
+        // More instructions than one code may have, and than there may be together.
+        let (listed, left_out, _) = summary(vec![0x90; 3 * MOST_OF_CODE], MOST_OF_CODE + 1);
+        assert_eq!((listed, left_out), (2, 0));
+        let (listed, left_out, _) = summary(vec![0x90; 3 * MOST_OF_CODE], MOST_OF_CODE);
+        assert_eq!((listed, left_out), (1, 1));
+    }
+
+    /// Instructions that are not shown are not counted, and their bytes are not written.
+    #[test]
+    fn zeros_count_as_one_instruction() {
+        let region = [&vec![0; 8 << 20][..], &[0xc3]].concat();
+        let (listed, left_out, bytes) = summary(region, 3);
+        assert_eq!((listed, left_out), (2, 0));
+        assert!(bytes < 4096, "{bytes}");
     }
 }

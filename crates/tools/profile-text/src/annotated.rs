@@ -79,8 +79,11 @@ pub struct AnnotatedCode {
 pub struct AnnotatedInstruction {
     /// Its offset in the code.
     pub offset: u64,
-    /// Its bytes in hexadecimal.
+    /// Its bytes in hexadecimal; empty for a run of zeros, of which the text says how many.
     pub bytes: String,
+    /// The offset behind it.
+    #[serde(skip)]
+    pub end: u64,
     /// The number of its label, if an instruction jumps to it.
     pub label: Option<u32>,
     /// Its text.
@@ -320,7 +323,7 @@ impl AnnotatedCode {
         };
         self.is_cut = assembly.is_cut;
         for line in &assembly.lines {
-            let end = line.offset.saturating_add(u64::from(line.length));
+            let end = line.offset.saturating_add(line.length);
             let mut count = Count::default();
             // A caller's address is within the call.
             for (_, part) in counts.range(line.offset..end) {
@@ -342,7 +345,12 @@ impl AnnotatedCode {
             });
             self.instructions.push(AnnotatedInstruction {
                 offset: line.offset,
-                bytes: hexadecimal(&listing, line.offset, end),
+                bytes: if line.is_zeros {
+                    String::new()
+                } else {
+                    hexadecimal(&listing, line.offset, end)
+                },
+                end,
                 label: line.label,
                 text: line.text.clone(),
                 target: line.target.as_ref().map(|target| AnnotatedTarget {
@@ -370,6 +378,7 @@ fn without_bytes(counts: &BTreeMap<u64, Count>) -> Vec<AnnotatedInstruction> {
     let rows = counts.iter().map(|(offset, count)| AnnotatedInstruction {
         offset: *offset,
         bytes: String::new(),
+        end: *offset,
         label: None,
         text: String::new(),
         target: None,

@@ -4,6 +4,7 @@ import type { Profile } from "./profile.ts";
 
 export interface Instruction {
   offset: number;
+  /** Empty for a run of zeros. */
   bytes: string;
   text: string;
   /** 0: none. */
@@ -44,7 +45,7 @@ export class Code {
   private readonly files = new Map<number, string>();
   private readonly strings: string[];
   private readonly lines: string[];
-  private readonly instruction: { length: Uint32Array; text: Uint32Array; label: Uint32Array; target: Float64Array; function: Uint32Array; place: Uint32Array };
+  private readonly instruction: { length: Float64Array; bytes: Uint32Array; text: Uint32Array; label: Uint32Array; target: Float64Array; function: Uint32Array; place: Uint32Array };
   private readonly bytes: Uint8Array;
 
   private constructor(columns: Columns) {
@@ -55,7 +56,8 @@ export class Code {
     this.bytes = columns.bytes("byte.value");
     this.places = { outer: u32("place.outer?"), function: u32("place.function"), file: u32("place.file"), line: u32("place.line"), column: u32("place.column") };
     this.instruction = {
-      length: u32("instruction.length"),
+      length: columns.u64("instruction.length"),
+      bytes: u32("instruction.bytes"),
       text: u32("instruction.text"),
       label: u32("instruction.label"),
       target: columns.u64("instruction.target?"),
@@ -93,9 +95,9 @@ export class Code {
     if (!range) return null;
     const instructions = [];
     let [offset, byte] = [0, range.byte];
-    const { length, text, label, target, function: functions, place } = this.instruction;
+    const { length, bytes: counts, text, label, target, function: functions, place } = this.instruction;
     for (let at = range.first; at < range.first + range.count; at++) {
-      const bytes = Array.from(this.bytes.subarray(byte, byte + length[at]), (each) => each.toString(16).padStart(2, "0")).join(" ");
+      const bytes = Array.from(this.bytes.subarray(byte, byte + counts[at]), (each) => each.toString(16).padStart(2, "0")).join(" ");
       instructions.push({
         offset,
         bytes,
@@ -106,7 +108,7 @@ export class Code {
         place: place[at] - 1,
       });
       offset += length[at];
-      byte += length[at];
+      byte += counts[at];
     }
     return { instructions, isCut: range.isCut };
   }
