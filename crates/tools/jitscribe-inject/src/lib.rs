@@ -105,7 +105,9 @@ pub use codes::earlier_maps::RecordingBegin;
 pub use codes::inferred_name;
 pub use codes::locate::{SearchPaths, SeenProcess, Source};
 pub use codes::original_places::{OriginalPlaces, SourcePlace};
-pub use codes::source_lines::{CachedResolver, SourceOptions, SourceResolver, source_name};
+pub use codes::source_lines::{
+    CachedResolver, SourceFolders, SourceOptions, SourceResolver, source_name,
+};
 pub use codes::sources::{Codes, Sources};
 pub use error::{Error, Result};
 pub use injector::Injector;

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jitscribe_inject::SOURCES;
+use jitscribe_inject::{SOURCES, SourceFolders};
 use jitscribe_inject::files::SourceFile;
 use native_files::SourceFrame;
 use profile::{
@@ -44,6 +44,8 @@ pub struct RecordedCode<'f> {
     users: SourceUsers,
     /// The folders with sources that the user named.
     source_folders: Vec<PathBuf>,
+    /// What is in them.
+    in_source_folders: SourceFolders,
     /// Sources that are there, but are not shown.
     withheld: BTreeSet<Vec<u8>>,
     /// Keeps images that were made for this profile.
@@ -86,6 +88,7 @@ impl<'f> RecordedCode<'f> {
             end,
             users: SourceUsers::default(),
             source_folders: Vec::new(),
+            in_source_folders: SourceFolders::default(),
             withheld: BTreeSet::new(),
             _temporary: temporary,
         }
@@ -93,6 +96,7 @@ impl<'f> RecordedCode<'f> {
 
     /// Shows the sources that these users may read, and those in these folders that their owners may read.
     pub(crate) fn showing(mut self, users: SourceUsers, folders: Vec<PathBuf>) -> Self {
+        self.in_source_folders = SourceFolders::new(&folders);
         (self.users, self.source_folders) = (users, folders);
         self
     }
@@ -228,7 +232,14 @@ impl CodeSource for RecordedCode<'_> {
         if let Some((text, _)) = kept.next() {
             return Some(Source { text, is_newer: false });
         }
-        let (text, modified) = content(&self.open_source(file)?)?;
+        let opened = self.open_source(file).or_else(|| {
+            // Runtimes that give no path, or one of another machine.
+            let found = self.in_source_folders.find(file)?.as_os_str().as_bytes().to_vec();
+            let opened = self.open_source(&found)?;
+            self.withheld.remove(file);
+            Some(opened)
+        })?;
+        let (text, modified) = content(&opened)?;
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified = modified.and_then(|time| i64::try_from(time.as_nanos()).ok());
         let is_newer = modified.zip(self.end).is_some_and(|(modified, end)| modified > end);

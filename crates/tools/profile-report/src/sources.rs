@@ -29,9 +29,8 @@ pub fn add<'p>(
     for (number, frame) in (0..).zip(profile.frames()) {
         let file = file_of(frame.function);
         let count = totals.of_frame(FrameId(number));
-        // Where no lines are known, the definition is shown.
-        let has_line = frame.line > 0 || profile.function(frame.function).line > 0;
-        if has_line && !file.is_empty() && count.total > 0 {
+        // Where no lines are known, the definition is shown or, if that is not known, the file.
+        if !file.is_empty() && count.total > 0 {
             let weight = count.own.saturating_mul(1 << 16).saturating_add(count.total);
             let all = samples.entry(file).or_default();
             *all = all.saturating_add(weight);

@@ -137,8 +137,11 @@ impl Annotated {
             ));
         }
         if self.lines.iter().all(|line| line.text.is_none()) && !self.function.file.is_empty() {
-            let text =
-                format!("{} is not there: lines without text", shortened(&self.function.file));
+            let file = shortened(&self.function.file);
+            let text = match self.lines.iter().any(|line| line.line > 0) {
+                true => format!("{file} is not there: lines without text"),
+                false => format!("{file}: the line of its definition is not known"),
+            };
             lines.push(Line::of(Style::Faint, text));
         }
         let heading = format!(
@@ -233,8 +236,7 @@ impl Annotated {
                 lines.push(Line::of(Style::Faint, format!("{:>27}", "...")));
                 before = &[];
             }
-            let length = (instruction.bytes.len() / 2) as u64;
-            end = Some(instruction.offset.saturating_add(length));
+            end = Some(instruction.end);
             if parts == Parts::Mixed {
                 add_frames(lines, before, &instruction.frames);
                 before = &instruction.frames;

@@ -100,6 +100,26 @@ fn sources_that_the_recorded_user_may_not_read_are_not_shown() {
     expect_annotated(&scene, "--source-dir links", false);
 }
 
+/// Java names a source by its package, whose folder only the user knows.
+#[test]
+fn sources_without_a_path_are_found_in_a_folder() {
+    let scene = scene();
+    fs::create_dir_all(scene.path("src/app")).unwrap();
+    fs::copy(scene.path("open"), scene.path("src/app/Hot.java")).unwrap();
+    let jit = Jit::begun().lines_of("app/Hot.java", 20 * MS, CODE, &[(CODE, 1), (CODE + 1, 2)]);
+    scene.write("jit.dump", jit.load(20 * MS, CODE, 0x40, "hot").bytes());
+    let mut recording = app(PID, "[anon:JIT]");
+    recording.sample(PID, CODE, 25 * MS).sample(PID, CODE + 1, 26 * MS);
+    let injected = scene.inject(&recording, &["--jitdump", "jit.dump", "--force"]);
+    assert_eq!(injected.counts(), (2, 0));
+    for (options, is_shown) in [("", false), ("--source-dir src", true), ("--source-dir .", true)] {
+        let done = scene.ask(&format!("annotate --no-pager -i out.data {options}")).ok();
+        assert_eq!(done.stdout.contains("CANARY"), is_shown, "{done:?}");
+        let done = scene.ask(&format!("report -o report.html --force -i out.data {options}")).ok();
+        done.says(&format!("sources of {} files", u8::from(is_shown)));
+    }
+}
+
 /// Any process can map a file with the name of an image, which has a list of codes beside it.
 #[test]
 fn images_of_other_users_cannot_say_whose_code_it_is() {

@@ -17,5 +17,6 @@ mod python;
 mod resolver;
 mod script;
 
+pub use folders::Folders as SourceFolders;
 pub use name::source_name;
 pub use resolver::{CachedResolver, SourceOptions, SourceResolver};
