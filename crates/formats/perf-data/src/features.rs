@@ -36,6 +36,10 @@ pub mod feature {
     pub const CLOCKID: u8 = 23;
     /// The recording is a directory.
     pub const DIR_FORMAT: u8 = 24;
+    /// What the kernel said of each BPF program.
+    pub const BPF_PROG_INFO: u8 = 25;
+    /// The types, names and texts that BPF programs refer to.
+    pub const BPF_BTF: u8 = 26;
     /// One moment by the recording's clock and by the clock of the day.
     pub const CLOCK_DATA: u8 = 29;
     /// The events are compressed.

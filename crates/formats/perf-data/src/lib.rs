@@ -48,6 +48,7 @@
 mod attr;
 mod attrs;
 mod aux_index;
+mod bpf;
 mod buffer;
 mod build_id;
 mod endian;
@@ -69,6 +70,7 @@ mod writer;
 
 pub use attr::{Attr, sample_type};
 pub use attrs::Attrs;
+pub use bpf::{BpfFunction, BpfLine};
 pub use build_id::BuildId;
 pub use endian::Endian;
 pub use error::{Cause, End, Error};

@@ -5,13 +5,16 @@ use std::ops::Range;
 use jitscribe_inject::Warning;
 use jitscribe_inject::files::pid_of_jitted;
 use jitscribe_inject::jitted_function::{JittedFunctions, JittedName};
-use profile::{Builder, Code, CodeId, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId};
+use profile::{
+    Builder, Code, CodeId, Function, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::bpf::BpfPrograms;
 use crate::code_lists::{CodeLists, ListedCode};
 use crate::functions::native;
 use crate::modules::{InFile, Module, Modules};
-use crate::recorded_code::CodePlace;
+use crate::recorded_code::{CodePlace, Place};
 use crate::threads::Threads;
 
 /// The codes so far.
@@ -26,6 +29,8 @@ pub struct Codes {
     first_places: FxHashMap<usize, (usize, u64)>,
     /// By module and address in it.
     known: FxHashMap<(usize, u64), CodeId>,
+    /// By number of the function of a BPF program.
+    of_programs: FxHashMap<usize, CodeId>,
     /// By number of the code.
     places: Vec<CodePlace>,
     /// The jitted functions of which a code was sampled.
@@ -140,9 +145,37 @@ impl Codes {
             code
         };
         (code.module, code.module_address) = (id, symbol.range.start);
-        let code = self.add(builder, code, symbol.module);
+        let code = self.add(builder, code, Place::Module(symbol.module));
         self.known.insert(key, code);
         code
+    }
+
+    /// The code of a function of a BPF program, and the function.
+    pub fn of_program(
+        &mut self,
+        builder: &mut Builder,
+        programs: &BpfPrograms,
+        number: usize,
+        name: &str,
+        module: ModuleId,
+    ) -> Option<(CodeId, FunctionId)> {
+        if let Some(&code) = self.of_programs.get(&number) {
+            return Some((code, builder.code_row(code)?.function));
+        }
+        let program = programs.get(number)?;
+        let name = builder.string(name.as_bytes());
+        let mut function = Function::new(name, FunctionKind::Kernel);
+        if let Some(line) = program.line_at(program.address()) {
+            function.file = builder.string(&line.file);
+            (function.line, function.column) = (line.line, line.column);
+        }
+        let function = builder.function(function);
+        let mut code = Code::new(function, program.size());
+        code.symbol = name;
+        (code.module, code.module_address) = (Some(module), program.address());
+        let code = self.add(builder, code, Place::Program(number));
+        self.of_programs.insert(number, code);
+        Some((code, function))
     }
 
     /// The compilations that were not sampled themselves, and in which image each is.
@@ -178,7 +211,7 @@ impl Codes {
         describe(builder, &mut code, listed);
         let (module, start) = unsampled.place.unwrap_or((usize::MAX, 0));
         (code.module, code.module_address) = (id, start);
-        self.add(builder, code, module);
+        self.add(builder, code, Place::Module(module));
     }
 
     /// A code in an image.
@@ -196,11 +229,11 @@ impl Codes {
         code
     }
 
-    fn add(&mut self, builder: &mut Builder, code: Code, module: usize) -> CodeId {
+    fn add(&mut self, builder: &mut Builder, code: Code, place: Place) -> CodeId {
         let row = builder.function_row(code.function);
         let function = row.map(|row| builder.text(row.name).to_vec()).unwrap_or_default();
         let range = code.module_address..code.module_address.saturating_add(code.size);
-        self.places.push(CodePlace { module, range, function });
+        self.places.push(CodePlace { place, range, function });
         builder.code(code)
     }
 

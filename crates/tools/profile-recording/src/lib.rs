@@ -51,6 +51,7 @@
 )]
 
 mod about;
+mod bpf;
 mod code_lists;
 mod codes;
 mod ends;

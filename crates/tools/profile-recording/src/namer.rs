@@ -11,6 +11,7 @@ use profile::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 
+use crate::bpf::BpfPrograms;
 use crate::codes::{Codes, Symbol};
 use crate::functions::{named, native};
 use crate::kernel::Kernel;
@@ -28,6 +29,7 @@ pub struct Namer<'f> {
     pub modules: Modules<'f>,
     module_ids: FxHashMap<usize, ModuleId>,
     kernel: Kernel,
+    bpf: BpfPrograms,
     codes: Codes,
     with_lines: bool,
     /// The folders with sources that the user named.
@@ -56,6 +58,7 @@ impl<'f> Namer<'f> {
             modules: Modules::new(recording, options.files),
             module_ids: FxHashMap::default(),
             kernel: Kernel::of(recording),
+            bpf: BpfPrograms::of(recording.reader()),
             codes: Codes::default(),
             with_lines: options.lines,
             source_folders: options.sources.folders.clone(),
@@ -124,10 +127,26 @@ impl<'f> Namer<'f> {
         let module = profile::Module { kind: ModuleKind::Kernel, path, build_id: Vec::new() };
         let module = self.builder.module(module);
         let name = found.map_or("[kernel]", |found| found.name);
-        let function = named(&mut self.builder, name.as_bytes(), FunctionKind::Kernel);
+        let program = found.and_then(|found| self.bpf.find(found.start, found.name));
+        let code = program.and_then(|number| {
+            self.codes.of_program(&mut self.builder, &self.bpf, number, name, module)
+        });
+        let function = match code {
+            Some((_, function)) => function,
+            None => named(&mut self.builder, name.as_bytes(), FunctionKind::Kernel),
+        };
         let mut frame = Frame::new(function);
+        frame.code = code.map(|(code, _)| code);
         (frame.module, frame.address) = (Some(module), address);
-        let frame = self.builder.frame(frame);
+        let line = program.and_then(|number| self.bpf.get(number)?.line_at(address));
+        let frame = match line.filter(|_| self.with_lines) {
+            Some(line) => {
+                let file = self.builder.string(&line.file);
+                let position = Position { file, line: line.line, column: line.column };
+                self.builder.frame_at(frame, position)
+            }
+            None => self.builder.frame(frame),
+        };
         let frames = self.store(None, [frame]);
         self.in_kernel.insert(address, frames.clone());
         frames
@@ -239,7 +258,7 @@ impl<'f> Namer<'f> {
         missing.into_iter().for_each(|missing| self.builder.missing(missing));
         let mut users = SourceUsers::new(&self.modules, |path| self.codes.user_of(path));
         let (places, functions, warnings) = self.codes.into_places();
-        let code = RecordedCode::new(self.modules, (places, functions), end, folder);
+        let code = RecordedCode::new(self.modules, self.bpf, (places, functions), end, folder);
         code.add_sources(&mut self.builder);
         let profile = self.builder.finish();
         let ids = self.module_ids.iter().map(|(&number, &id)| (id, number)).collect();

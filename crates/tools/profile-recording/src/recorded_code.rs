@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jitscribe_inject::{SOURCES, SourceFolders};
 use jitscribe_inject::files::SourceFile;
+use jitscribe_inject::{SOURCES, SourceFolders};
 use native_files::SourceFrame;
 use profile::{
     Builder, CodeId, CodeSource, ContentHash, ListedFrame, ListedLine, Listing, ModuleKind, Source,
@@ -21,6 +21,7 @@ use profile::{
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
+use crate::bpf::BpfPrograms;
 use crate::modules::Modules;
 use crate::source_users::SourceUsers;
 use jitscribe_inject::demangled_symbol;
@@ -34,6 +35,7 @@ const MOST_SOURCES: u64 = 1 << 30;
 /// The machine code of a recording, with its lines, inlined calls and sources. Files are read when they are asked for.
 pub struct RecordedCode<'f> {
     modules: Modules<'f>,
+    bpf: BpfPrograms,
     /// By number.
     codes: Vec<CodePlace>,
     functions: JittedFunctions,
@@ -55,12 +57,21 @@ pub struct RecordedCode<'f> {
 /// Where a code is.
 #[derive(Clone, Debug)]
 pub struct CodePlace {
-    /// The number of its file.
-    pub module: usize,
+    /// What has it.
+    pub place: Place,
     /// Its addresses in the file's own terms.
     pub range: Range<u64>,
     /// The name of its function.
     pub function: Vec<u8>,
+}
+
+/// What has a code.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// The file with this number.
+    Module(usize),
+    /// The function with this number of a BPF program.
+    Program(usize),
 }
 
 impl fmt::Debug for RecordedCode<'_> {
@@ -73,6 +84,7 @@ impl<'f> RecordedCode<'f> {
     /// Of these files and codes.
     pub(crate) fn new(
         modules: Modules<'f>,
+        bpf: BpfPrograms,
         (codes, functions): (Vec<CodePlace>, JittedFunctions),
         end: Option<i64>,
         temporary: Option<TempDir>,
@@ -82,6 +94,7 @@ impl<'f> RecordedCode<'f> {
         let folders = images.filter_map(|(_, module)| folder(&module.path)).collect();
         Self {
             modules,
+            bpf,
             codes,
             functions,
             folders,
@@ -158,15 +171,17 @@ impl<'f> RecordedCode<'f> {
         content(&self.modules.files().open(path, None).ok()?)
     }
 
-    fn listed(&self, place: &CodePlace, frames: Vec<SourceFrame>) -> Vec<ListedFrame> {
-        let kind = self.modules.get(place.module).map(|module| module.kind);
+    fn listed(
+        &self,
+        place: &CodePlace,
+        kind: ModuleKind,
+        frames: Vec<SourceFrame>,
+    ) -> Vec<ListedFrame> {
         let last = frames.len().saturating_sub(1);
         let listed = frames.into_iter().enumerate().map(|(depth, frame)| ListedFrame {
             function: match kind {
                 _ if depth == last => place.function.clone(),
-                Some(ModuleKind::Image) => {
-                    inlined_name(&frame.function, self.functions.originals())
-                }
+                ModuleKind::Image => inlined_name(&frame.function, self.functions.originals()),
                 _ => demangled_symbol(&frame.function),
             },
             file: frame.file,
@@ -192,7 +207,11 @@ fn content(opened: &SourceFile) -> Option<(Vec<u8>, Option<SystemTime>)> {
 impl CodeSource for RecordedCode<'_> {
     fn listing(&mut self, code: CodeId) -> Option<Listing> {
         let place = self.codes.get(code.index())?;
-        let module = self.modules.get(place.module)?;
+        let number = match place.place {
+            Place::Module(number) => number,
+            Place::Program(number) => return self.bpf.listing(number, &place.function),
+        };
+        let module = self.modules.get(number)?;
         let elf = module.file()?.elf();
         // Where the bytes of a code are not known, an image has zeros. No function consists of them.
         let bytes = elf.bytes(&place.range).filter(|bytes| bytes.iter().any(|&byte| byte != 0))?;
@@ -200,10 +219,10 @@ impl CodeSource for RecordedCode<'_> {
         let lines = module.lines().map(|lines| lines.in_range(&place.range)).unwrap_or_default();
         let lines = lines.into_iter().map(|(address, frames)| ListedLine {
             offset: address.saturating_sub(place.range.start),
-            frames: self.listed(place, frames),
+            frames: self.listed(place, module.kind, frames),
         });
         let lines: Vec<_> = lines.collect();
-        let (number, address) = (place.module, place.range.start);
+        let address = place.range.start;
         for frame in lines.iter().flat_map(|line| &line.frames) {
             self.users.add(&frame.file, Some(number));
         }
@@ -212,7 +231,8 @@ impl CodeSource for RecordedCode<'_> {
 
     fn name_at(&mut self, code: CodeId, address: u64) -> Option<(Vec<u8>, u64)> {
         let place = self.codes.get(code.index())?;
-        let module = self.modules.get(place.module)?;
+        let Place::Module(number) = place.place else { return None };
+        let module = self.modules.get(number)?;
         if let Some(symbol) = module.symbol(address) {
             let name = match module.kind {
                 ModuleKind::Image => symbol.name,
@@ -238,7 +258,11 @@ impl CodeSource for RecordedCode<'_> {
             let opened = self.open_source(&found)?;
             self.withheld.remove(file);
             Some(opened)
-        })?;
+        });
+        let Some(opened) = opened else {
+            let text = self.bpf.source(file)?;
+            return Some(Source { text, is_newer: false });
+        };
         let (text, modified) = content(&opened)?;
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified = modified.and_then(|time| i64::try_from(time.as_nanos()).ok());

@@ -1,5 +1,6 @@
 //! The integration tests, as one program.
 
+mod bpf_programs;
 mod common;
 mod made_recordings;
 mod other_byte_order;
