@@ -1,0 +1,157 @@
+//! Where a program or library has the head of a list.
+
+use std::ops::Range;
+
+use crate::elf::{self, Header, SEGMENT_EXECUTABLE, SEGMENT_LOAD, Section, Symbol};
+use crate::limits;
+use crate::read_at::ReadAt;
+
+/// The name of the variable, with the end of the string.
+const NAME: &[u8] = b"__jit_debug_descriptor\0";
+/// Bytes that are read at a time: a multiple of a symbol's size.
+const PART: usize = 24 << 12;
+/// The most heads and segments of one file.
+const MOST: usize = 16;
+
+/// The heads of lists in a file. In libraries of Python's packages, the symbol is local: they have it in `.symtab` alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// The addresses of the heads, by the file.
+    pub addresses: Vec<u64>,
+    /// Where the file's code is.
+    pub segments: Vec<Segment>,
+}
+
+/// An executable segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its offset in the file.
+    pub offset: u64,
+    /// Its size in the file.
+    pub size: u64,
+    /// Its address, by the file.
+    pub address: u64,
+}
+
+impl Heads {
+    /// Finds the heads in a file. `None` if there are none, or if it is not a program or library of 64 bits.
+    ///
+    /// Libraries have up to a million symbols: their names are searched first, which tells most libraries without a list.
+    #[must_use]
+    pub fn find(file: &(impl ReadAt + ?Sized)) -> Option<Self> {
+        let header = Header::read(file)?;
+        if !matches!(header.kind, elf::EXECUTABLE | elf::SHARED) {
+            return None;
+        }
+        let sections = header.sections(file)?;
+        let mut addresses = Vec::new();
+        for kind in [elf::SECTION_DYNAMIC_SYMBOLS, elf::SECTION_SYMBOLS] {
+            for symbols in sections.iter().filter(|section| section.kind == kind).take(2) {
+                let names = usize::try_from(symbols.link).ok().and_then(|at| sections.get(at));
+                let Some(names) = names else { continue };
+                let at = places_of_name(file, names);
+                if !at.is_empty() {
+                    find_symbols(file, symbols, &at, &mut addresses);
+                }
+            }
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.truncate(MOST);
+        let segments = header.segments(file)?.into_iter().filter(|segment| {
+            segment.kind == SEGMENT_LOAD && segment.flags & SEGMENT_EXECUTABLE != 0
+        });
+        let segments = segments.take(MOST).map(|segment| Segment {
+            offset: segment.offset,
+            size: segment.file_size,
+            address: segment.address,
+        });
+        let found = Self { addresses, segments: segments.collect() };
+        (!found.addresses.is_empty() && !found.segments.is_empty()).then_some(found)
+    }
+
+    /// The addresses of the heads in a process that has mapped the file's code at `mapped` from this offset on.
+    pub fn in_process(&self, mapped: Range<u64>, offset: u64) -> impl Iterator<Item = u64> {
+        // The kernel maps whole pages, which begin before the segment.
+        let size = mapped.end.saturating_sub(mapped.start);
+        let segment = self.segments.iter().find(|segment| {
+            segment.offset < offset.saturating_add(size)
+                && offset < segment.offset.saturating_add(segment.size)
+        });
+        let place = segment.map(|segment| {
+            mapped
+                .start
+                .wrapping_add(segment.offset.wrapping_sub(offset))
+                .wrapping_sub(segment.address)
+        });
+        place.into_iter().flat_map(|by| self.addresses.iter().map(move |at| at.wrapping_add(by)))
+    }
+}
+
+/// The offsets at which the name is in a table of strings. It may be the end of a longer one.
+fn places_of_name(file: &(impl ReadAt + ?Sized), names: &Section) -> Vec<u32> {
+    let mut places = Vec::new();
+    let mut bytes: Vec<u8> = Vec::new();
+    let size = names.size.min(limits::NAMES);
+    let mut at = 0;
+    while at < size {
+        // What may be the beginning of the name stays.
+        let kept = bytes.len().min(NAME.len().saturating_sub(1));
+        bytes.drain(..bytes.len().saturating_sub(kept));
+        let part = usize::try_from(size.saturating_sub(at)).unwrap_or(PART).min(PART);
+        bytes.resize(kept.saturating_add(part), 0);
+        let Some(room) = bytes.get_mut(kept..) else { break };
+        let count = file.read_at(names.offset.saturating_add(at), room);
+        bytes.truncate(kept.saturating_add(count));
+        for place in find_all(&bytes) {
+            let place = at.saturating_sub(number(kept)).saturating_add(number(place));
+            if let Ok(place) = u32::try_from(place)
+                && places.len() < MOST
+            {
+                places.push(place);
+            }
+        }
+        if count < part {
+            break;
+        }
+        at = at.saturating_add(number(part));
+    }
+    places
+}
+
+/// Where the name is in these bytes.
+fn find_all(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    // Most names have no such letters in them: this reads 60 MB in some milliseconds.
+    bytes.windows(NAME.len()).enumerate().filter(|(_, it)| *it == NAME).map(|(at, _)| at)
+}
+
+/// Adds the addresses of the symbols with these names.
+fn find_symbols(
+    file: &(impl ReadAt + ?Sized),
+    symbols: &Section,
+    names: &[u32],
+    addresses: &mut Vec<u64>,
+) {
+    let size = symbols.size.min(limits::SYMBOLS);
+    let mut at = 0;
+    let mut bytes = vec![0; PART];
+    while at < size && addresses.len() < 2 * MOST {
+        let part = usize::try_from(size.saturating_sub(at)).unwrap_or(PART).min(PART);
+        let Some(room) = bytes.get_mut(..part) else { break };
+        let count = file.read_at(symbols.offset.saturating_add(at), room);
+        for symbol in room.get(..count).unwrap_or_default().as_chunks().0 {
+            let symbol = Symbol::parse(symbol);
+            if symbol.section != 0 && names.contains(&symbol.name) {
+                addresses.push(symbol.value);
+            }
+        }
+        if count < part {
+            break;
+        }
+        at = at.saturating_add(number(part));
+    }
+}
+
+fn number(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}
