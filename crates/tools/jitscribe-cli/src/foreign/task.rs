@@ -39,6 +39,10 @@ pub enum Task {
     },
     /// Reads the executable memory of a process, once for each request.
     Executable(process::ReadExecutable),
+    /// Finds the heads of GDB's JIT lists in files that a process has mapped.
+    FindHeads(process::FindHeads),
+    /// Reads the code that a process has registered with GDB's JIT interface, once for each request.
+    Registered(process::ReadRegistered),
     /// Reads the perf map and the jitdumps of a process.
     SourceFiles(process::ReadSourceFiles),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
@@ -85,6 +89,8 @@ impl Task {
                 output.bytes(&serde_json::to_vec(&files)?)
             }
             Self::Executable(task) => task.perform(output),
+            Self::FindHeads(task) => task.perform(output),
+            Self::Registered(task) => task.perform(output),
             Self::SourceFiles(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
             Self::Follow(task) => task.perform(output),
@@ -244,6 +250,12 @@ impl Output {
         let mut room = [0; 64];
         rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut room))
             .is_ok_and(|size| size > 0)
+    }
+
+    /// The next request of the command, which has no descriptors; `None` if it has ended. Also for a worker that is locked down.
+    pub fn read_request<'r>(&mut self, room: &'r mut [u8]) -> Option<&'r [u8]> {
+        let size = rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut *room)).ok()?;
+        room.get(..size).filter(|request| !request.is_empty())
     }
 
     fn send(&self, kind: Kind, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -8,6 +8,7 @@ mod core_notes;
 mod executable;
 mod find;
 mod inside;
+mod jit_list;
 mod log_dump;
 mod logs;
 mod memory;
@@ -24,6 +25,7 @@ pub use context::ListedLogs;
 pub use executable::{ReadExecutable, Reading};
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
+pub use jit_list::{FindHeads, HeadsByFile, ReadRegistered, RegisteredCode};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
     ExaminedProcess, Log, Relations, began, children, examine_all, inner_pid, is_running,

@@ -19,9 +19,10 @@ use jit_code::elf_machine;
 use jitdump::{Endian, IoSink, Load, Writer, WriterConfig};
 use rustix::time::ClockId;
 
+use super::recorded_processes::{is_gone, recorded_now};
 use super::scope::Scope;
-use crate::foreign::{Conversation, Limit, Patience, Task, helper_pid};
-use crate::process::{ReadExecutable, Reading, children, nanoseconds};
+use crate::foreign::{Conversation, Limit, Patience, Task};
+use crate::process::{ReadExecutable, Reading, nanoseconds};
 
 /// The time until the first reading.
 const FIRST: Duration = Duration::from_millis(10);
@@ -33,8 +34,6 @@ const REST: u32 = 25;
 const MOST_REST: Duration = Duration::from_secs(4);
 /// The longest time between two attempts at one of many processes that has no executable memory of its own.
 const RARELY: Duration = Duration::from_secs(30);
-/// The maximum number of descendants that are listed.
-const LISTED: usize = 1024;
 /// The maximum number of processes whose memory is read.
 const PROCESSES: usize = 128;
 /// The limit, in bytes, for the file.
@@ -137,7 +136,7 @@ impl Rounds {
 
     /// Reads the memory of all processes once. Fails if the file is full or cannot be written.
     fn read_all(&mut self) -> io::Result<()> {
-        let pids = self.pids();
+        let pids = recorded_now(&self.scope);
         self.workers.retain(|pid, _| pids.contains(pid));
         self.refused.retain(|pid| pids.contains(pid));
         self.without.retain(|pid, _| pids.contains(pid));
@@ -145,24 +144,6 @@ impl Rounds {
             self.read(pid)?;
         }
         self.dump.flush()
-    }
-
-    /// The processes that run now.
-    fn pids(&self) -> Vec<u32> {
-        let own = std::process::id();
-        match &self.scope {
-            // What perf runs, but neither perf nor the helper with its workers.
-            Scope::None => {
-                let helper = helper_pid();
-                let mut perf = children(own).unwrap_or_default();
-                perf.retain(|&pid| Some(pid) != helper);
-                let mut family = descendants(perf.clone());
-                family.retain(|pid| !perf.contains(pid));
-                family
-            }
-            Scope::Processes(pids) => descendants(pids.clone()),
-            Scope::User(_) | Scope::All => self.scope.pids(),
-        }
     }
 
     fn read(&mut self, pid: u32) -> io::Result<()> {
@@ -205,28 +186,6 @@ impl Rounds {
             }
         }
     }
-}
-
-/// These processes, and the processes that they started.
-fn descendants(mut family: Vec<u32>) -> Vec<u32> {
-    let mut next = 0;
-    while let Some(&pid) = family.get(next) {
-        for child in children(pid).unwrap_or_default() {
-            // Processes start and end while they are listed.
-            if family.len() < LISTED && !family.contains(&child) {
-                family.push(child);
-            }
-        }
-        next += 1;
-    }
-    family
-}
-
-/// Whether the process has ended, or runs another program.
-fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, NotFound};
-    let is_no_process = error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error());
-    is_no_process || matches!(error.kind(), NotFound | Interrupted)
 }
 
 /// The file.

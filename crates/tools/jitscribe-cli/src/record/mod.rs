@@ -4,7 +4,7 @@
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves.
-//! - [`memory`] reads the executable memory of the recorded processes.
+//! - [`memory`] reads the executable memory of the recorded processes, and [`registered`] the code that they register with debuggers.
 //! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
 //! - [`summary`] reports the result, and [`leftovers`] removes what only we caused.
@@ -25,6 +25,8 @@ mod objects;
 mod perf;
 mod placement;
 mod prepared;
+mod recorded_processes;
+mod registered;
 mod scope;
 pub mod summary;
 mod target;
@@ -57,6 +59,7 @@ use java::Jvms;
 use logs::Logs;
 use memory::MemoryReader;
 use placement::Placement;
+use registered::RegisteredReader;
 use scope::Scope;
 use workspace::Workspace;
 
@@ -208,6 +211,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let following = Following::start(&scope, added);
     let mut users = scope::users(&scope.pids());
     let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
+    let registered = RegisteredReader::start(&scope);
     let limit = args.duration.as_deref().filter(|_| !prepared.command.is_empty());
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok());
     let ended = perf::run_for(&mut perf, perf_access::MISSING, limit)?;
@@ -222,7 +226,8 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     for (pid, user) in seen.users {
         users.entry(pid).or_insert(user);
     }
-    let dumps = logs.collect(&pids, workspace.folder());
+    let mut dumps = logs.collect(&pids, workspace.folder());
+    dumps.extend(registered.finish(workspace.folder()));
     perf::end_by_signals(&perf)?;
     let recording = workspace.recording();
     // perf creates the file before it knows whether it may record.

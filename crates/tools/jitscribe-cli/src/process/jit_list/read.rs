@@ -1,0 +1,196 @@
+//! The worker task that reads the lists of a process, again and again, and answers with what has changed.
+//!
+//! Each request is one reading. The process is not stopped.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use gdb_jit_list::{Change, List};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::time::ClockId;
+use serde::{Deserialize, Serialize};
+
+use super::code::{CodeWriter, WrittenCode};
+use super::files::{FileHeads, MappedFile};
+use super::find::Descriptor;
+use crate::foreign::{Output, Progress, Target};
+use crate::process::logs::nanoseconds;
+use crate::process::memory::Mappings;
+
+/// The most files in one answer.
+const FILES: usize = 256;
+/// The most files of one process.
+const ALL_FILES: usize = 4096;
+/// The most codes that were unregistered and are watched.
+const WATCHED: usize = 4096;
+
+/// The task: read the lists of a process, once for each request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReadRegistered {
+    /// The process.
+    pub pid: u32,
+}
+
+/// A request.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The time of codes that are new.
+    pub time: u64,
+    /// Files that have lists.
+    pub files: Vec<FileHeads>,
+}
+
+/// The beginning of an answer, before the dump of the codes that are new.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Changes {
+    /// Files that were not in an earlier answer.
+    pub files: Vec<MappedFile>,
+    /// The numbers of codes that are gone.
+    pub gone: Vec<u64>,
+    /// How many codes are new.
+    pub new: u64,
+    /// Whether there may be more code, which is not read.
+    pub is_full: bool,
+    /// The processor time that this took, in nanoseconds.
+    pub took: u64,
+}
+
+impl ReadRegistered {
+    /// Answers requests until the command sends no more.
+    pub fn perform(&self, output: &mut Output) -> io::Result<()> {
+        let target = Target::open(self.pid)?;
+        let owner = target.owner()?;
+        // All of the same program: a descriptor refers to the memory of the program that ran when it was opened.
+        let memory = target.file("mem", OFlags::RDONLY)?;
+        let mappings = Mappings(target.file("maps", OFlags::RDONLY)?.into());
+        let mut reader = Reader {
+            memory,
+            mappings,
+            list: List::default(),
+            writer: CodeWriter::new(self.pid),
+            listed: HashSet::new(),
+            of_object: HashMap::new(),
+            watched: Vec::new(),
+        };
+        if target.owner()? != owner {
+            return Err(Errno::SRCH.into());
+        }
+        owner.lock_down()?;
+        let mut used = 0;
+        let mut room = vec![0; 1 << 16];
+        while let Some(request) = output.read_request(&mut room) {
+            let request = serde_json::from_slice(request)?;
+            let done = reader.read(&request, output).and_then(|(mut changes, dump)| {
+                let before = std::mem::replace(&mut used, nanoseconds(ClockId::ProcessCPUTime));
+                changes.took = used.saturating_sub(before);
+                let changes = serde_json::to_vec(&changes)?;
+                output.bytes(&(changes.len() as u64).to_ne_bytes())?;
+                output.bytes(&changes)?;
+                output.bytes(&dump)
+            });
+            output.finish(done)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is open of a process, and what was read.
+struct Reader {
+    memory: OwnedFd,
+    mappings: Mappings,
+    list: List,
+    writer: CodeWriter,
+    /// The files that were in an answer.
+    listed: HashSet<MappedFile>,
+    /// The codes of objects that are registered.
+    of_object: HashMap<u64, Vec<WrittenCode>>,
+    /// Codes that are not registered any more, but are still there.
+    watched: Vec<WrittenCode>,
+}
+
+/// What is mapped.
+#[derive(Default)]
+struct Mapped {
+    /// Executable memory without a file, sorted.
+    executable: Vec<Range<u64>>,
+    files: Vec<MappedFile>,
+    heads: Vec<u64>,
+}
+
+impl Reader {
+    fn read(&mut self, request: &Request, output: &mut Output) -> io::Result<(Changes, Vec<u8>)> {
+        let mapped = self.mapped(&request.files)?;
+        let progress = Progress::new(output);
+        let memory = Descriptor { descriptor: &self.memory, progress: &progress };
+        let Self { list, writer, of_object, watched, .. } = self;
+        let failed = || io::Error::other("no jitdump for this machine");
+        let mut dump = writer.dump(request.time).ok_or_else(failed)?;
+        let mut changes = Changes { files: mapped.files, ..Changes::default() };
+        let executable = &mapped.executable;
+        list.poll(&memory, &mapped.heads, |change| match change {
+            Change::Registered { id, object } => {
+                let codes = writer.write(object, &memory, executable, request.time, &mut dump);
+                changes.new += codes.len() as u64;
+                of_object.insert(id, codes);
+            }
+            Change::Unregistered { id } => {
+                watched.extend(of_object.remove(&id).unwrap_or_default());
+            }
+        });
+        // llvmpipe unregisters code that it goes on to run; PostgreSQL unregisters code that it frees.
+        let surplus = watched.len().saturating_sub(WATCHED);
+        watched.drain(..surplus);
+        watched.retain(|code| {
+            let is_there = code.is_there(&memory, executable);
+            if !is_there {
+                changes.gone.push(code.index);
+            }
+            is_there
+        });
+        changes.is_full = list.is_full() || writer.is_full();
+        Ok((changes, dump.into_sink()))
+    }
+
+    fn mapped(&mut self, lists: &[FileHeads]) -> io::Result<Mapped> {
+        let Self { mappings, listed, .. } = self;
+        let mut mapped = Mapped::default();
+        let mut places = Vec::new();
+        mappings.each(|mapping| {
+            if !mapping.is_executable {
+                return;
+            }
+            if mapping.is_anonymous() {
+                match mapped.executable.last_mut() {
+                    Some(last) if last.end == mapping.range.start => last.end = mapping.range.end,
+                    _ => mapped.executable.push(mapping.range),
+                }
+                return;
+            }
+            if !mapping.name.starts_with(b"/") {
+                return;
+            }
+            let (device, inode) = (mapping.device, mapping.inode);
+            let file = MappedFile { device, inode, path: mapping.path().to_owned() };
+            if lists.iter().any(|list| list.file == file) {
+                places.push((file.clone(), mapping.range, mapping.offset));
+            }
+            let is_new = mapped.files.len() < FILES
+                && listed.len() < ALL_FILES
+                && listed.insert(file.clone());
+            if is_new {
+                mapped.files.push(file);
+            }
+        })?;
+        for list in lists {
+            for (_, range, offset) in places.iter().filter(|(file, ..)| *file == list.file) {
+                mapped.heads.extend(list.in_process(range.clone(), *offset));
+            }
+        }
+        mapped.heads.sort_unstable();
+        mapped.heads.dedup();
+        Ok(mapped)
+    }
+}
