@@ -36,6 +36,7 @@ mod pypy;
 mod python;
 mod qemu;
 mod readme;
+mod registered;
 mod runtimes;
 mod source_lines;
 mod summary;

@@ -4,5 +4,7 @@ mod demo;
 mod demo_command;
 #[cfg(target_arch = "x86_64")]
 mod python;
+#[cfg(target_arch = "x86_64")]
+mod registered;
 mod valgrind_demo;
 mod walked_stacks;

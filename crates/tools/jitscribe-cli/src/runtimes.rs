@@ -467,7 +467,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "numba",
         mapped: &["libllvmlite.so"],
-        advice: "it writes neither a jitdump nor a perf map (NUMBA_ENABLE_PROFILING=1 is for VTune)",
+        advice: "its code is read from GDB's JIT list while it is recorded, without any setting (docs/runtimes/llvm.md)",
         ..PLAIN
     },
     Runtime {

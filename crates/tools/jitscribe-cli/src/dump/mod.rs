@@ -26,8 +26,8 @@ use time::Time;
 
 /// Show or convert the code in a jitdump, a perf map, a running process or a core file
 ///
-/// With -p, shows the code that the runtime of the process has announced so far through the jitscribe library. This needs no
-/// preparation and does not stop the process. Whether FILE is a jitdump or a perf map is recognized by its content. Damage is
+/// With -p, shows the code that the runtime of the process has announced so far through the jitscribe library, or has registered with
+/// GDB's JIT interface, as numba, JAX and LLVM's lli do. This needs no preparation and does not stop the process. Whether FILE is a jitdump or a perf map is recognized by its content. Damage is
 /// reported on standard error with its offset, and everything readable is shown.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -5,25 +5,29 @@ use std::path::{Path, PathBuf};
 
 use jitdump::Dump;
 use rustix::process::geteuid;
+use rustix::time::ClockId;
 
 use super::input::Input;
 use crate::core_sources::{self, CoreSources, Unused};
 use crate::files::{FoundSource, Kind};
 use crate::foreign::Patience;
 use crate::process::{
-    Core, CoreLog, DumpContext, Log, LogDump, dump_of, inner_pid, logs_of, merge, read_all,
-    write_inside,
+    Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, dump_of, inner_pid,
+    logs_of, merge, merge_dumps, nanoseconds, read_all, write_inside,
 };
 use crate::{Error, Result, note, text};
 
 /// The code that a running process has announced so far.
 pub fn of_process(pid: u32) -> Result<Input> {
     let logs = logs_of(pid)?;
+    let registered = registered_by(pid);
     if logs.is_empty() {
-        return Err(Error::Refused(format!(
-            "process {pid} keeps no code log: its runtime does not link jitscribe. If it writes a jitdump or a perf \
-             map, pass that file instead"
-        )));
+        return registered.map(|dump| Input::from_bytes(format!("process {pid}"), dump)).ok_or_else(|| {
+            Error::Refused(format!(
+                "process {pid} keeps no code log (its runtime does not link jitscribe), and has registered no code with \
+                 GDB's JIT interface. If it writes a jitdump or a perf map, pass that file instead"
+            ))
+        });
     }
     if let Some(error) = logs.iter().find_map(Log::memory_error) {
         note::warning(format_args!(
@@ -41,7 +45,53 @@ pub fn of_process(pid: u32) -> Result<Input> {
         ));
     }
     let dumps = dumps.into_iter().map(|(_, done)| done).collect::<Result<Vec<_>>>()?;
-    Ok(input(with_one_clock(dumps), format!("process {pid}")))
+    let dump = with_one_clock(dumps);
+    let is_arch = dump.as_ref().is_some_and(|dump| dump.head.arch_timestamp);
+    let input = input(dump, format!("process {pid}"));
+    match registered {
+        Some(_) if is_arch => note::warning(
+            "what is registered with GDB's JIT interface is left out: the clock of the code log is another one",
+        ),
+        Some(registered) => {
+            if let Some(both) = merge_dumps(&[input.bytes(), &registered]) {
+                return Ok(Input::from_bytes(format!("process {pid}"), both));
+            }
+        }
+        None => {}
+    }
+    Ok(input)
+}
+
+/// The code that a process has registered with GDB's JIT interface, as a jitdump; `None` if there is none, or it cannot be read.
+fn registered_by(pid: u32) -> Option<Vec<u8>> {
+    let name = format!("process {pid}");
+    let polled = RegisteredCode::begin(pid, Patience::NAMED).and_then(|mut worker| {
+        worker.poll(nanoseconds(ClockId::Monotonic), &mut HeadsByFile::default())
+    });
+    let polled = match polled {
+        Ok(polled) => polled,
+        // What may not be read is reported with the log.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
+        Err(error) => {
+            note::warning(format_args!(
+                "{name}: the code that is registered with GDB's JIT interface cannot be read: {error}"
+            ));
+            return None;
+        }
+    };
+    if polled.is_full {
+        note::warning(format_args!(
+            "{name}: more code is registered with GDB's JIT interface than is read; the rest is skipped"
+        ));
+    }
+    if polled.new > 0 {
+        note::say(format_args!(
+            "{name}: {} codes are registered with GDB's JIT interface",
+            polled.new
+        ));
+    }
+    let dumps: Vec<&[u8]> = polled.dumps.iter().map(|(dump, _)| dump.as_slice()).collect();
+    merge_dumps(&dumps)
 }
 
 /// The code that the process of a core file had announced, or had written to a jitdump or a perf map; or what the first of these files describes, if the user

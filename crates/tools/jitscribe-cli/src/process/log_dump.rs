@@ -211,44 +211,10 @@ pub fn merge(all: Vec<LogDump>) -> Option<LogDump> {
     if rest.is_empty() {
         return Some(first);
     }
-    let mut merged = Vec::new();
-    {
-        let dumps: Vec<_> = std::iter::once(&first)
-            .chain(&rest)
-            .filter_map(|dump| Dump::parse(&dump.bytes).ok())
-            .collect();
-        let config = WriterConfig::from(dumps.first()?.header());
-        let mut writer = Writer::new(Vec::new(), &config).ok()?;
-        let mut left_out = LeftOut { count: 0, first: u64::MAX, last: 0 };
-        let mut codes = Vec::new();
-        let mut offset = 0_u64;
-        for dump in &dumps {
-            let mut largest = 0;
-            let mut events = dump.codes();
-            for event in events.by_ref().flatten() {
-                if let CodeEvent::Load(code) = event {
-                    largest = code.index.max(largest);
-                    let index = code.index.saturating_add(offset);
-                    codes.push((code.timestamp, index, code));
-                }
-            }
-            offset = offset.saturating_add(largest).saturating_add(1);
-            let more = events.left_out();
-            if more.count > 0 {
-                left_out.count = left_out.count.saturating_add(more.count);
-                left_out.first = left_out.first.min(more.first);
-                left_out.last = left_out.last.max(more.last);
-            }
-        }
-        codes.sort_by_key(|(time, index, _)| (*time, *index));
-        if left_out.count > 0 {
-            writer.left_out(left_out.first, &left_out).ok()?;
-        }
-        for (_, index, code) in &codes {
-            let _ = writer.code_as(code, None, code.died(), *index);
-        }
-        merged.append(&mut writer.into_sink());
-    }
+    let merged = {
+        let dumps = std::iter::once(&first).chain(&rest);
+        merge_dumps(&dumps.map(|dump| dump.bytes.as_slice()).collect::<Vec<_>>())?
+    };
     first.bytes = merged;
     for dump in rest {
         first.codes += dump.codes;
@@ -259,6 +225,42 @@ pub fn merge(all: Vec<LogDump>) -> Option<LogDump> {
         first.is_cut |= dump.is_cut;
     }
     Some(first)
+}
+
+/// Merges dumps of one process with the same clock. Codes of different dumps get different indices.
+pub fn merge_dumps(all: &[&[u8]]) -> Option<Vec<u8>> {
+    let dumps: Vec<_> = all.iter().filter_map(|bytes| Dump::parse(bytes).ok()).collect();
+    let config = WriterConfig::from(dumps.first()?.header());
+    let mut writer = Writer::new(Vec::new(), &config).ok()?;
+    let mut left_out = LeftOut { count: 0, first: u64::MAX, last: 0 };
+    let mut codes = Vec::new();
+    let mut offset = 0_u64;
+    for dump in &dumps {
+        let mut largest = 0;
+        let mut events = dump.codes();
+        for event in events.by_ref().flatten() {
+            if let CodeEvent::Load(code) = event {
+                largest = code.index.max(largest);
+                let index = code.index.saturating_add(offset);
+                codes.push((code.timestamp, index, code));
+            }
+        }
+        offset = offset.saturating_add(largest).saturating_add(1);
+        let more = events.left_out();
+        if more.count > 0 {
+            left_out.count = left_out.count.saturating_add(more.count);
+            left_out.first = left_out.first.min(more.first);
+            left_out.last = left_out.last.max(more.last);
+        }
+    }
+    codes.sort_by_key(|(time, index, _)| (*time, *index));
+    if left_out.count > 0 {
+        writer.left_out(left_out.first, &left_out).ok()?;
+    }
+    for (_, index, code) in &codes {
+        let _ = writer.code_as(code, None, code.died(), *index);
+    }
+    Some(writer.into_sink())
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::process::{HeadsByFile, RegisteredCode, nanoseconds, started};
 use crate::{Error, Result, note};
 
 /// The time until the first poll of a command.
-const FIRST: Duration = Duration::from_millis(5);
+const FIRST: Duration = Duration::from_millis(10);
 /// The longest time between two polls if a process has a list.
 const LONGEST: Duration = Duration::from_millis(20);
 /// The same if none has.

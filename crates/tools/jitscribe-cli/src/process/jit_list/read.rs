@@ -19,6 +19,7 @@ use super::find::Descriptor;
 use crate::foreign::{Output, Progress, Target};
 use crate::process::logs::nanoseconds;
 use crate::process::memory::Mappings;
+use crate::process::source::read_all;
 
 /// The most files in one answer.
 const FILES: usize = 256;
@@ -118,11 +119,19 @@ struct Mapped {
     executable: Vec<Range<u64>>,
     files: Vec<MappedFile>,
     heads: Vec<u64>,
+    /// An address that is mapped.
+    any: Option<u64>,
 }
 
 impl Reader {
     fn read(&mut self, request: &Request, output: &mut Output) -> io::Result<(Changes, Vec<u8>)> {
         let mapped = self.mapped(&request.files)?;
+        // The process may have begun another program while its files were opened: then the memory is that of the old one, of which the
+        // kernel reads nothing.
+        let is_gone = |any| matches!(read_all(&self.memory, any, &mut [0]), Ok(0));
+        if mapped.any.is_some_and(is_gone) {
+            return Err(Errno::SRCH.into());
+        }
         let progress = Progress::new(output);
         let memory = Descriptor { descriptor: &self.memory, progress: &progress };
         let Self { list, writer, of_object, watched, .. } = self;
@@ -162,6 +171,7 @@ impl Reader {
             if !mapping.is_executable {
                 return;
             }
+            mapped.any.get_or_insert(mapping.range.start);
             if mapping.is_anonymous() {
                 match mapped.executable.last_mut() {
                     Some(last) if last.end == mapping.range.start => last.end = mapping.range.end,

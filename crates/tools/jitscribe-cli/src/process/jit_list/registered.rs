@@ -20,6 +20,8 @@ pub struct RegisteredCode {
     worker: Conversation,
     patience: Patience,
     lists: Vec<FileHeads>,
+    /// Files that could not be searched, and how often they are searched again.
+    unsearched: (Vec<MappedFile>, u32),
 }
 
 /// What has changed since the last poll.
@@ -46,7 +48,7 @@ impl RegisteredCode {
     /// If it cannot be started.
     pub fn begin(pid: u32, patience: Patience) -> io::Result<Self> {
         let worker = Conversation::begin(Task::Registered(ReadRegistered { pid }), patience)?;
-        Ok(Self { pid, worker, patience, lists: Vec::new() })
+        Ok(Self { pid, worker, patience, lists: Vec::new(), unsearched: (Vec::new(), 3) })
     }
 
     /// Reads the lists. Codes that are new get this time.
@@ -55,6 +57,11 @@ impl RegisteredCode {
     /// If the process has ended or runs another program, may not be read, or the worker does not answer.
     pub fn poll(&mut self, time: u64, known: &mut HeadsByFile) -> io::Result<Polled> {
         let mut polled = Polled::default();
+        if let (1.., 1..) = (self.unsearched.0.len(), self.unsearched.1) {
+            self.unsearched.1 -= 1;
+            let files = std::mem::take(&mut self.unsearched.0);
+            self.search(files, known);
+        }
         for _ in 0..AGAIN {
             let request = Request { time, files: self.lists.clone() };
             let answer = self.worker.ask(&serde_json::to_vec(&request)?, self.patience)?;
@@ -81,14 +88,18 @@ impl RegisteredCode {
             files.iter().filter(|file| known.get(file).is_none()).cloned().collect();
         if !unknown.is_empty() {
             let task = Task::FindHeads(FindHeads { pid: self.pid, files: unknown.clone() });
-            // What cannot be searched now is not searched again.
             let answer = foreign::run(task, Vec::new(), self.patience).ok();
-            let found: Vec<FileHeads> = answer
-                .and_then(|answer| serde_json::from_slice(&answer.bytes).ok())
-                .unwrap_or_default();
-            for file in unknown {
-                let heads = found.iter().find(|heads| heads.file == file).cloned();
-                known.remember(file, heads);
+            let found: Option<Vec<FileHeads>> =
+                answer.and_then(|answer| serde_json::from_slice(&answer.bytes).ok());
+            match found {
+                Some(found) => {
+                    for file in unknown {
+                        let heads = found.iter().find(|heads| heads.file == file).cloned();
+                        known.remember(file, heads);
+                    }
+                }
+                // The worker was late, or the process begins another program.
+                None => self.unsearched.0.extend(unknown),
             }
         }
         for file in files {

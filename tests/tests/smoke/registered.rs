@@ -1,0 +1,113 @@
+//! Code that a process registers with GDB's JIT interface, and announces in no other way.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use end_to_end::jitscribe::{jitscribe, json_lines};
+use end_to_end::live::workload;
+use end_to_end::record::{Record, Recorded};
+use end_to_end::running::Running;
+use end_to_end::tool::{argument, ended, run, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+use test_privilege::needs;
+
+const NAME: &str = "spin_in_memory";
+
+/// A program that registers code, built by the C compiler.
+struct Program(TempDir);
+
+impl Program {
+    fn build() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = Self(folder);
+        let source = workload("registers.c");
+        run(tool("cc").arg("-O1").arg(source).arg("-o").arg(program.path()));
+        program
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("registers")
+    }
+
+    /// Runs it until it is killed. Returns where its code is, too.
+    fn start(&self, mode: &str) -> (Running, u64) {
+        let mut command = Command::new(self.path());
+        let mut running = Running::start(command.args([mode, "600"]).stdout(Stdio::piped()));
+        let line = running.line();
+        let address = line.trim().strip_prefix("ready 0x").expect("an address");
+        (running, u64::from_str_radix(address, 16).expect("an address"))
+    }
+}
+
+/// The codes that `dump -p` lists.
+fn codes(pid: u32) -> Vec<Value> {
+    let pid = pid.to_string();
+    let events = json_lines(jitscribe().args(["dump", "--json", "-p", &pid]));
+    events.into_iter().filter(|event| event["event"] == "load").collect()
+}
+
+/// How many samples have the function's name, and how many there are.
+fn samples(recorded: &Recorded) -> (u64, u64) {
+    let samples = &recorded.report["samples"];
+    let count = |name: &str| samples[name].as_u64().expect("a number");
+    assert_eq!(recorded.report["top"][0]["name"], NAME, "{}", recorded.report);
+    (count("named"), count("samples"))
+}
+
+#[test]
+fn dump_lists_the_code() {
+    needs!(Trace);
+    let program = Program::build();
+    let (running, address) = program.start("plain");
+    let codes = codes(running.pid());
+    let [code] = codes.as_slice() else { panic!("{codes:?}") };
+    assert_eq!(code["name"], NAME);
+    assert_eq!(code["size"], 10);
+    assert_eq!(code["address"], format!("{address:#x}"));
+}
+
+#[test]
+fn lists_without_an_end_end() {
+    needs!(Trace);
+    let program = Program::build();
+    for (mode, names) in [("loop", 2), ("wild", 1)] {
+        let (running, _) = program.start(mode);
+        assert_eq!(codes(running.pid()).len(), names, "{mode}");
+    }
+    // What is not executable memory has no names.
+    let (running, _) = program.start("stale");
+    let refused = ended(jitscribe().args(["dump", "-p", &running.pid().to_string()]));
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("GDB's JIT interface"), "{}", refused.stderr);
+}
+
+#[test]
+fn record_names_the_samples() {
+    needs!(Perf);
+    needs!(Trace);
+    let program = Program::build();
+    let path = argument(program.path());
+    let options = ["-F", "999", "--call-graph=none"];
+    let (named, all) = samples(&Record::new(&options).program(&[&path, "plain", "1"]));
+    // One second of processor time.
+    assert!(named > 200 && named * 100 >= all * 90, "{named} of {all}");
+    // A process that runs already: all of its code is known before perf records.
+    let (running, _) = program.start("plain");
+    let pid = running.pid().to_string();
+    let options = ["-F", "999", "--call-graph=none", "-p", &pid];
+    let (named, all) = samples(&Record::new(&options).program(&["sleep", "1"]));
+    assert!(named > 0 && named * 100 >= all * 90, "{named} of {all}");
+}
+
+#[test]
+fn code_that_is_unregistered_keeps_its_samples_and_gets_no_others() {
+    needs!(Perf);
+    needs!(Trace);
+    let program = Program::build();
+    let path = argument(program.path());
+    let options = ["-F", "999", "--call-graph=none"];
+    // The other second is in code that is not registered, most often at the same address.
+    let (named, all) = samples(&Record::new(&options).program(&[&path, "gone", "2"]));
+    assert!(named * 10 >= all * 3 && named * 10 <= all * 7, "{named} of {all}");
+}
