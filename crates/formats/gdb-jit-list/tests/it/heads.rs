@@ -11,9 +11,10 @@ struct { uint32_t version, action; void *relevant, *first; } LINKAGE __jit_debug
 int near__jit_debug_descriptor_not;
 int main(void) { return __jit_debug_descriptor.action; }\n";
 
-/// The path of a program, built with these options.
+/// The path of a program, built with these options. Other crates' tests write to the same folder.
 fn build(name: &str, options: &[&str]) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("gdb-jit-list");
+    fs::create_dir_all(&folder).expect("a folder");
     let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
     fs::write(&source, PROGRAM).expect("a source");
     let mut cc = Command::new("cc");

@@ -66,7 +66,7 @@ fn lines_are_those_of_the_process() {
     let wasmtime = of(WASMTIME);
     // What has no line is left out. Its lines are offsets in the module.
     let first = wasmtime.first().map(|line| (line.address, line.line, &*line.file));
-    assert_eq!(first, Some((0x7fed_571d_902b, 39, &b"<gen-0>.wasm"[..])));
+    assert_eq!(first, Some((0x7fed_571d_902b, 39, &b"/<wasm-module>/<gen-0>.wasm"[..])));
     let php = of(PHP);
     assert_eq!(php.first().map(|line| line.line), Some(1));
 }

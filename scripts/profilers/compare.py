@@ -1,0 +1,269 @@
+"""Compares the functions that jitscribe shows with those of another profiler.
+
+Each program runs several times under either. A function's share is its part of all samples that
+are in the program's own functions; native code and builtins count as the function that called
+them, as most profilers of runtimes count them, and garbage collection counts for neither. A
+difference is within the error of sampling if it is at most twice its standard error, which is
+taken from the runs and from the number of samples.
+"""
+
+import argparse
+import collections
+import glob
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+COLLECTORS = re.compile(r"^\(garbage collector\)$|::(Heap|GarbageCollector)::(CollectGarbage|Collect)\b")
+
+
+class Counts:
+    """Samples of one run, by function: innermost, and anywhere on the stack."""
+
+    def __init__(self):
+        self.self, self.total, self.samples = collections.Counter(), collections.Counter(), 0
+
+    def add(self, frames, weight=1):
+        """Frames of the program's own functions, the innermost first."""
+        if frames:
+            self.samples += weight
+            self.self[frames[0]] += weight
+            for function in set(frames):
+                self.total[function] += weight
+
+
+def of_cpuprofile(path, own):
+    """A `.cpuprofile`: of V8, or as `jitscribe export --cpuprofile` writes it."""
+    with open(path) as file:
+        profile = json.load(file)
+    nodes = {node["id"]: node for node in profile["nodes"]}
+    parents = {child: node["id"] for node in profile["nodes"] for child in node.get("children", [])}
+    counts = Counts()
+    for node, weight in collections.Counter(profile["samples"]).items():
+        frames, collects = [], False
+        while node:
+            frame = nodes[node]["callFrame"]
+            collects = collects or COLLECTORS.search(frame["functionName"])
+            function = own(frame)
+            if function:
+                frames.append(function)
+            node = parents.get(node)
+        if not collects:
+            counts.add(frames, weight)
+    return counts
+
+
+def run(*command, cwd=None):
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # pylint's code has a bit for each kind of message: errors, warnings.
+    if done.returncode & ~6:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+def of_folded(path, own, counts=lambda frames: True):
+    """Folded stacks, of all threads. `own` gets the text of a frame, `counts` those of a stack, the innermost first."""
+    found = Counts()
+    with open(path) as file:
+        for line in file:
+            stack, weight = line.rsplit(" ", 1)
+            frames = stack.split(";")[::-1]
+            if counts(frames):
+                functions = map(own, frames)
+                found.add([function for function in functions if function], int(weight))
+    return found
+
+
+def exported(to, command, rate, folder):
+    """What jitscribe records of a command, in this format."""
+    data, profile = os.path.join(folder, "ours.data"), os.path.join(folder, "ours")
+    run(JITSCRIBE, "record", *rate, "-o", data, "--", *command, cwd=folder)
+    run(JITSCRIBE, "export", "-f", to, "-i", data, "-o", profile)
+    return profile
+
+
+class Node:
+    """Functions of JavaScript, by where they begin; the other profiler is V8's own."""
+
+    other = "node --cpu-prof"
+    rate = ("-F", "999")
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    @staticmethod
+    def own(frame):
+        url = frame["url"].removeprefix("file://")
+        if url.startswith("/") and frame["lineNumber"] >= 0:
+            return f"{os.path.basename(url)}:{frame['lineNumber'] + 1}:{frame['columnNumber'] + 1}"
+        return None
+
+    def ours(self, folder):
+        profile = exported("--cpuprofile", ("node", *self.arguments), self.rate, folder)
+        return of_cpuprofile(profile, self.own)
+
+    def theirs(self, folder):
+        run("node", "--cpu-prof", f"--cpu-prof-dir={folder}", *self.arguments, cwd=folder)
+        [profile] = glob.glob(os.path.join(folder, "CPU*.cpuprofile"))
+        return of_cpuprofile(profile, self.own)
+
+
+class Java:
+    """Methods; the other profiler is the JDK's Flight Recorder, which samples threads while they run Java, not the JVM."""
+
+    other = "JDK Flight Recorder"
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    @staticmethod
+    def name(name):
+        """Lambdas and hidden classes have numbers that differ between runs."""
+        return re.sub(r"(Lambda|LambdaForm\$\w+|MH)[$/.+0-9a-fx]*", r"\1", name.replace("/", "."))
+
+    @classmethod
+    def own(cls, frame):
+        name = re.sub(r"_\[[a-z]\]$", "", frame)
+        is_method = re.match(r"^(java|javax|jdk|sun|org|com|Queries|Index)\b[\w$./]*\.[\w$<>]+$", name)
+        return cls.name(name) if is_method else None
+
+    @staticmethod
+    def runs_java(frames):
+        user = (frame for frame in frames if not frame.endswith("_[k]"))
+        return next(user, "").endswith(("_[j]", "_[i]"))
+
+    def ours(self, folder):
+        profile = exported("--folded", ("java", *self.arguments), (), folder)
+        return of_folded(profile, self.own, self.runs_java)
+
+    def theirs(self, folder):
+        recording, settings = os.path.join(folder, "run.jfr"), os.path.join(folder, "settings.jfc")
+        run("jfr", "configure", "--output", settings, "method-profiling=max")
+        flight = f"-XX:StartFlightRecording=filename={recording},settings={settings}"
+        precise = ("-XX:FlightRecorderOptions=stackdepth=512", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
+        run("java", flight, *precise, *self.arguments, cwd=folder)
+        depth = ("--stack-depth", "512")
+        printed = run("jfr", "print", "--json", "--events", "jdk.ExecutionSample", *depth, recording)
+        printed = printed[printed.index("{\n") :]
+        counts = Counts()
+        for event in json.loads(printed)["recording"]["events"]:
+            values = event["values"]
+            if (values["sampledThread"] or {}).get("javaName") != "main":
+                continue
+            methods = [frame["method"] for frame in values["stackTrace"]["frames"]]
+            counts.add([self.name(f"{method['type']['name']}.{method['name']}") for method in methods])
+        return counts
+
+
+class Python:
+    """Functions, by file and name; the other profiler is py-spy, which reads the interpreter's frames."""
+
+    other = "py-spy"
+
+    def __init__(self, python, *arguments):
+        self.python, self.arguments = python, arguments
+
+    @staticmethod
+    def key(name, file):
+        return f"{name.rsplit('.', 1)[-1]} ({'/'.join(file.split('/')[-2:])})"
+
+    @classmethod
+    def own(cls, frame):
+        url = frame["url"].removeprefix("file://")
+        return cls.key(frame["functionName"], url) if url.endswith(".py") else None
+
+    def ours(self, folder):
+        profile = exported("--cpuprofile", (self.python, *self.arguments), (), folder)
+        return of_cpuprofile(profile, self.own)
+
+    def theirs(self, folder):
+        raw = os.path.join(folder, "stacks")
+        spy = os.path.join(os.path.dirname(self.python), "py-spy")
+        options = ("record", "--full-filenames", "--function", "--rate", "149", "-f", "raw", "-o", raw)
+        run(spy, *options, "--", self.python, *self.arguments, cwd=folder)
+
+        def own(frame):
+            found = re.match(r"(.*) \((.*\.py)\)$", frame)
+            return found and self.key(*found.groups())
+
+        return of_folded(raw, own)
+
+
+def shares(runs, which, function):
+    """The mean share in these runs, and the variance of the mean."""
+    parts = [getattr(counts, which)[function] / counts.samples for counts in runs]
+    mean = sum(parts) / len(parts)
+    between = sum((part - mean) ** 2 for part in parts) / max(1, len(parts) - 1) / len(parts)
+    sampling = mean * (1 - mean) / sum(counts.samples for counts in runs)
+    return mean, max(between, sampling)
+
+
+def top(runs, which):
+    functions = {function for counts in runs for function in getattr(counts, which)}
+    return sorted(functions, key=lambda function: -shares(runs, which, function)[0])[:10]
+
+
+def compare(which, ours, theirs):
+    """Rows for each function that is among the ten with the most samples in either."""
+    ranks = top(ours, which), top(theirs, which)
+    rows = []
+    for function in ranks[1] + [function for function in ranks[0] if function not in ranks[1]]:
+        (mine, one), (other, two) = shares(ours, which, function), shares(theirs, which, function)
+        rows.append((function, mine, other, abs(mine - other) <= 2 * math.sqrt(one + two)))
+    return rows, len(set(ranks[0]) & set(ranks[1]))
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--jitscribe", required=True)
+    options.add_argument("--inputs", required=True, help="the folder that the script fills")
+    options.add_argument("--runs", type=int, default=3)
+    options.add_argument("programs", nargs="*")
+    options = options.parse_args()
+    global JITSCRIBE
+    JITSCRIBE = options.jitscribe
+    inputs = os.path.abspath(options.inputs)
+    at = lambda *parts: os.path.join(inputs, *parts)
+    jars = ":".join(sorted(glob.glob("/usr/share/java/lucene-*-4.10.4.jar")))
+    python = at("venv", "bin", "python")
+    [checked] = glob.glob(at("venv/lib/python3*/site-packages/pip/_internal/req"))
+    modules = at("node_modules")
+    programs = {
+        "terser": Node(f"{modules}/terser/bin/terser", f"{modules}/three/build/three.module.js", "-c", "-m", "-o", "/dev/null"),
+        "tsc": Node(f"{modules}/typescript/bin/tsc", "-p", inputs),
+        "H2": Java("-cp", f"{inputs}:/usr/share/java/h2.jar", "Queries", "120"),
+        "Lucene": Java("-XX:+UseSerialGC", "-cp", f"{inputs}:{jars}", "Index", "12"),
+        "pylint": Python(python, "-m", "pylint", "--disable=all", "--enable=E,W", checked),
+    }
+    print("| Program | Other profiler | Samples, ours and theirs | By | In both top tens | Within the error | Largest difference |")
+    print("|---|---|---:|---|---:|---:|---|")
+    details = []
+    for name, program in programs.items():
+        if options.programs and name not in options.programs:
+            continue
+        ours, theirs = [], []
+        for number in range(options.runs):
+            for runs, take in ((ours, program.ours), (theirs, program.theirs)):
+                print(f"{name}: run {number + 1} of {options.runs}", file=sys.stderr)
+                with tempfile.TemporaryDirectory() as folder:
+                    runs.append(take(folder))
+        counted = " and ".join(f"{sum(counts.samples for counts in runs):,}" for runs in (ours, theirs))
+        for which in ("self", "total"):
+            rows, both = compare(which, ours, theirs)
+            within = sum(row[3] for row in rows)
+            function, mine, other, _ = max(rows, key=lambda row: abs(row[1] - row[2]))
+            far = f"{100 * mine:.1f} % and {100 * other:.1f} %: `{function}`"
+            print(f"| {name} | {program.other} | {counted} | {which} | {both} of 10 | {within} of {len(rows)} | {far} |", flush=True)
+            details.append((name, which, rows))
+    for name, which, rows in details:
+        print(f"\n{name}, {which}:")
+        for function, mine, other, within in rows:
+            print(f"{100 * mine:6.2f} {100 * other:6.2f} {' ' if within else '!'} {function}")
+
+
+if __name__ == "__main__":
+    main()
