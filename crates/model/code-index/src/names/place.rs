@@ -55,7 +55,9 @@ pub fn behind_name(text: &[u8]) -> Option<Placed<'_>> {
         begins.iter().any(|begin| behind.starts_with(begin)) || begins_with_scheme(behind)
     };
     let spaces = || (0..rest.len()).filter(|&at| rest.get(at) == Some(&b' '));
-    let space = spaces().find(begins_path).or_else(|| spaces().next())?;
+    // Text that was passed to eval has no file.
+    let ends = || spaces().next_back().filter(|&at| at.checked_add(1) == Some(rest.len()));
+    let space = spaces().find(begins_path).or_else(ends).or_else(|| spaces().next())?;
     let (function, file) = split_at(rest, space)?;
     Some(Placed { function, file, line, column })
 }

@@ -360,6 +360,7 @@ mod tests {
             ("JS:*spin /a/spin.js:1:14", "spin", "/a/spin.js", 1, 14, "turbofan"),
             ("JS:+spin a.js:1:14", "spin", "a.js", 1, 14, "maglev"),
             ("JS:^spin a.js:1:14", "spin", "a.js", 1, 14, "sparkplug"),
+            ("JS:~get x :5:15", "get x", "", 5, 15, "interpreted"),
             ("JS:~spin a.js:1:14", "spin", "a.js", 1, 14, "interpreted"),
             ("JS:*'spin a.js:1:14", "spin", "a.js", 1, 14, "turbofan"),
             ("JS:* /a/spin.js:1:1", "(anonymous)", "/a/spin.js", 1, 1, "turbofan"),
