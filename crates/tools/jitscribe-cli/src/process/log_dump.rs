@@ -263,9 +263,97 @@ pub fn merge_dumps(all: &[&[u8]]) -> Option<Vec<u8>> {
     Some(writer.into_sink())
 }
 
+/// A dump of the codes that are not in another one: a runtime that announces its code says more of it than what it registers with debuggers. Codes at
+/// one address at different times are different codes.
+pub fn beneath(dump: &[u8], announced: &[&[u8]]) -> Option<Vec<u8>> {
+    let dump = Dump::parse(dump).ok()?;
+    let announced: Vec<_> = announced.iter().filter_map(|bytes| Dump::parse(bytes).ok()).collect();
+    let mut known: Vec<CodeLoad<'_>> =
+        announced.iter().flat_map(Dump::codes).flatten().filter_map(loaded).collect();
+    known.sort_by_key(|code| code.address);
+    // The largest end of all codes up to each.
+    let ends: Vec<u64> = known
+        .iter()
+        .scan(0, |end, code| {
+            *end = code.end().max(*end);
+            Some(*end)
+        })
+        .collect();
+    let is_known = |code: &CodeLoad<'_>| {
+        let behind = known.partition_point(|other| other.address < code.end());
+        let before = known.iter().zip(&ends).take(behind).rev();
+        let near = before.take_while(|(_, end)| **end > code.address).take(NEAR);
+        near.into_iter().any(|(other, _)| other.end() > code.address && meet(code, other))
+    };
+    let mut writer = Writer::new(Vec::new(), &WriterConfig::from(dump.header())).ok()?;
+    for code in dump.codes().flatten().filter_map(loaded).filter(|code| !is_known(code)) {
+        let _ = writer.code_as(&code, None, code.died(), code.index);
+    }
+    Some(writer.into_sink())
+}
+
+/// How many codes before an address are compared with one at it. More of them overlap only if a process misleads.
+const NEAR: usize = 256;
+
+fn loaded(event: CodeEvent<'_>) -> Option<CodeLoad<'_>> {
+    match event {
+        CodeEvent::Load(code) => Some(code),
+        _ => None,
+    }
+}
+
+/// Whether two codes were alive at one time.
+fn meet(one: &CodeLoad<'_>, other: &CodeLoad<'_>) -> bool {
+    let is_before = |one: &CodeLoad<'_>, other: &CodeLoad<'_>| {
+        other.died().is_none_or(|died| one.timestamp < died)
+    };
+    is_before(one, other) && is_before(other, one)
+}
+
 #[cfg(test)]
 mod tests {
+    use jitdump::{Endian, ExtendedCode};
+
     use super::*;
+
+    #[test]
+    fn what_is_announced_hides_what_is_registered_there_at_that_time() {
+        let dump = |codes: &[(u64, usize, u64, Option<u64>)]| {
+            let endian = Endian::NATIVE;
+            let config = WriterConfig { endian, machine: 62, pid: 1, timestamp: 1, flags: 0 };
+            let mut writer = Writer::new(Vec::new(), &config).expect("a dump");
+            for (number, &(address, size, timestamp, died)) in codes.iter().enumerate() {
+                let name = format!("f{number}");
+                let done = writer.extended(&ExtendedCode {
+                    timestamp,
+                    died,
+                    address,
+                    index: number as u64,
+                    name: name.as_bytes(),
+                    bytes: Some(&vec![0x90; size]),
+                    ..ExtendedCode::default()
+                });
+                done.expect("a code");
+            }
+            writer.into_sink()
+        };
+        let announced = dump(&[
+            (0x1000, 0x1000, 5, None),
+            (0x1800, 0x10, 6, None),
+            (0x3000, 0x100, 5, Some(9)),
+        ]);
+        let registered = dump(&[
+            (0x1f00, 0x80, 1, None),     // within a code that begins before a smaller one
+            (0x3080, 0x100, 8, None),    // alive together for a moment
+            (0x3000, 0x100, 9, None),    // later
+            (0x3000, 0x100, 1, Some(5)), // before
+            (0x2000, 0x100, 7, None),    // beside
+        ]);
+        let left = beneath(&registered, &[&announced]).expect("a dump");
+        let left = Dump::parse(&left).expect("a dump");
+        let names: Vec<_> = left.codes().flatten().filter_map(loaded).map(|it| it.name).collect();
+        assert_eq!(names, [b"f2", b"f3", b"f4"]);
+    }
 
     #[test]
     fn each_address_is_fetched_once_for_its_last_code() {

@@ -227,7 +227,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         users.entry(pid).or_insert(user);
     }
     let mut dumps = logs.collect(&pids, workspace.folder());
-    dumps.extend(registered.finish(workspace.folder()));
+    dumps.extend(registered.finish(workspace.folder(), &dumps));
     perf::end_by_signals(&perf)?;
     let recording = workspace.recording();
     // perf creates the file before it knows whether it may record.

@@ -23,7 +23,7 @@ use super::recorded_processes::{is_gone, recorded_now};
 use super::scope::Scope;
 use crate::files::Named;
 use crate::foreign::{Limit, Patience, Reservation};
-use crate::process::{HeadsByFile, RegisteredCode, nanoseconds, started};
+use crate::process::{HeadsByFile, RegisteredCode, beneath, nanoseconds, started};
 use crate::{Error, Result, note};
 
 /// The time until the first poll of a command.
@@ -77,8 +77,9 @@ impl RegisteredReader {
         Self { is_over, thread }
     }
 
-    /// Reads the lists once more, and writes what was seen to dumps in `folder`. Returns the dumps and their processes.
-    pub fn finish(mut self, folder: &Path) -> Vec<Named> {
+    /// Reads the lists once more, and writes what was seen to dumps in `folder`, except for code that is in the process's own dump among
+    /// `announced`. Returns the dumps and their processes.
+    pub fn finish(mut self, folder: &Path, announced: &[Named]) -> Vec<Named> {
         let Some(rounds) = self.stop() else { return Vec::new() };
         if rounds.is_full {
             note::warning(
@@ -87,7 +88,9 @@ impl RegisteredReader {
         }
         let mut dumps = Vec::new();
         for (pid, codes) in rounds.codes {
-            match codes.write(pid, folder) {
+            let own = announced.iter().filter(|dump| dump.pid == Some(pid));
+            let own: Vec<_> = own.filter_map(|dump| fs::read(&dump.path).ok()).collect();
+            match codes.write(pid, folder, &own) {
                 Ok(path) => dumps.extend(path.map(|path| Named { pid: Some(pid), path })),
                 Err(error) => note::warning(format_args!(
                     "skipped the code that process {pid} registered with GDB's JIT interface: {error}"
@@ -252,14 +255,13 @@ impl Rounds {
 }
 
 impl Codes {
-    /// Writes the codes into a new folder in `folder`. Returns the path of the dump, if there is code in it.
-    fn write(&self, pid: u32, folder: &Path) -> Result<Option<PathBuf>> {
+    /// Writes the codes that were not announced into a new folder in `folder`. Returns the path of the dump, if there is code in it.
+    fn write(&self, pid: u32, folder: &Path, announced: &[Vec<u8>]) -> Result<Option<PathBuf>> {
         let dumps: Vec<Dump<'_>> =
             self.dumps.iter().filter_map(|(dump, _)| Dump::parse(dump).ok()).collect();
         let Some(first) = dumps.first() else { return Ok(None) };
-        let path = folder.join(format!("registered-{pid}"));
-        fs::create_dir(&path).map_err(Error::file(&path))?;
-        let path = path.join(format!("jit-{pid}.dump"));
+        let folder = folder.join(format!("registered-{pid}"));
+        let path = folder.join(format!("jit-{pid}.dump"));
         let failed = |error: String| Error::Format { path: path.clone(), cause: error };
         let config = WriterConfig::from(first.header());
         let mut writer =
@@ -270,8 +272,14 @@ impl Codes {
             let gone = self.gone.get(&code.index).copied();
             let _ = writer.code_as(&code, None, gone, code.index);
         }
+        let announced: Vec<&[u8]> = announced.iter().map(Vec::as_slice).collect();
+        let Some(dump) = beneath(writer.sink(), &announced) else { return Ok(None) };
+        if Dump::parse(&dump).is_ok_and(|dump| dump.codes().next().is_none()) {
+            return Ok(None);
+        }
+        fs::create_dir(&folder).map_err(Error::file(&folder))?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(writer.sink())).map_err(Error::file(&path))?;
+        file.and_then(|mut file| file.write_all(&dump)).map_err(Error::file(&path))?;
         Ok(Some(path))
     }
 }
