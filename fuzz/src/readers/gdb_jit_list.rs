@@ -20,7 +20,9 @@ pub fn run(bytes: &[u8]) {
     }
     let Some(symfile) = Symfile::parse(bytes) else { return };
     let functions = symfile.functions();
-    assert!(functions.iter().all(|one| one.size > 0 && one.address.checked_add(one.size).is_some()));
+    assert!(
+        functions.iter().all(|one| one.size > 0 && one.address.checked_add(one.size).is_some())
+    );
     assert!(functions.windows(2).all(|two| two[0].range().end <= two[1].address));
     assert!(symfile.lines().is_sorted_by_key(|line| line.address));
 }

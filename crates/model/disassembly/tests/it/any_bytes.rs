@@ -53,7 +53,7 @@ proptest! {
         let assembly = Assembly::of(CodeId(0), &listing, &mut Names, syntax).expect("a machine");
         let mut labels = 0;
         for (place, line) in assembly.lines.iter().enumerate() {
-            prop_assert_eq!(assembly.line_at(line.offset + u64::from(line.length) - 1), Some(place));
+            prop_assert_eq!(assembly.line_at(line.offset + line.length - 1), Some(place));
             if let Some(label) = line.label {
                 labels += 1;
                 prop_assert_eq!(label, labels);
