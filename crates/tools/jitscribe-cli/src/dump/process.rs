@@ -12,8 +12,8 @@ use crate::core_sources::{self, CoreSources, Unused};
 use crate::files::{FoundSource, Kind};
 use crate::foreign::Patience;
 use crate::process::{
-    Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, beneath, dump_of,
-    inner_pid, logs_of, merge, merge_dumps, nanoseconds, read_all, write_inside,
+    Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, dump_of, inner_pid,
+    logs_of, merge, merge_dumps, merge_registered, nanoseconds, read_all, write_inside,
 };
 use crate::{Error, Result, note, text};
 
@@ -53,8 +53,7 @@ pub fn of_process(pid: u32) -> Result<Input> {
             "what is registered with GDB's JIT interface is left out: the clock of the code log is another one",
         ),
         Some(registered) => {
-            let registered = beneath(&registered, &[input.bytes()]).unwrap_or_default();
-            if let Some(both) = merge_dumps(&[input.bytes(), &registered]) {
+            if let Some(both) = merge_registered(input.bytes(), &registered) {
                 return Ok(Input::from_bytes(format!("process {pid}"), both));
             }
         }

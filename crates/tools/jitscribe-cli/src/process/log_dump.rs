@@ -229,20 +229,34 @@ pub fn merge(all: Vec<LogDump>) -> Option<LogDump> {
 
 /// Merges dumps of one process with the same clock. Codes of different dumps get different indices.
 pub fn merge_dumps(all: &[&[u8]]) -> Option<Vec<u8>> {
+    merge_those(all, |_, _| true)
+}
+
+/// Adds to the codes that a runtime has announced those that it has registered with debuggers elsewhere, or at other times.
+pub fn merge_registered(announced: &[u8], registered: &[u8]) -> Option<Vec<u8>> {
+    let known = Dump::parse(announced).ok()?;
+    let known = Announced::of([&known]);
+    merge_those(&[announced, registered], |dump, code| dump == 0 || !known.hide(code, code.died()))
+}
+
+/// Merges the codes for which `are_meant`, given the number of their dump, says so.
+fn merge_those(all: &[&[u8]], are_meant: impl Fn(usize, &CodeLoad<'_>) -> bool) -> Option<Vec<u8>> {
     let dumps: Vec<_> = all.iter().filter_map(|bytes| Dump::parse(bytes).ok()).collect();
     let config = WriterConfig::from(dumps.first()?.header());
     let mut writer = Writer::new(Vec::new(), &config).ok()?;
     let mut left_out = LeftOut { count: 0, first: u64::MAX, last: 0 };
     let mut codes = Vec::new();
     let mut offset = 0_u64;
-    for dump in &dumps {
+    for (number, dump) in dumps.iter().enumerate() {
         let mut largest = 0;
         let mut events = dump.codes();
         for event in events.by_ref().flatten() {
             if let CodeEvent::Load(code) = event {
                 largest = code.index.max(largest);
                 let index = code.index.saturating_add(offset);
-                codes.push((code.timestamp, index, code));
+                if are_meant(number, &code) {
+                    codes.push((code.timestamp, index, code));
+                }
             }
         }
         offset = offset.saturating_add(largest).saturating_add(1);
@@ -263,33 +277,43 @@ pub fn merge_dumps(all: &[&[u8]]) -> Option<Vec<u8>> {
     Some(writer.into_sink())
 }
 
-/// A dump of the codes that are not in another one: a runtime that announces its code says more of it than what it registers with debuggers. Codes at
-/// one address at different times are different codes.
-pub fn beneath(dump: &[u8], announced: &[&[u8]]) -> Option<Vec<u8>> {
-    let dump = Dump::parse(dump).ok()?;
-    let announced: Vec<_> = announced.iter().filter_map(|bytes| Dump::parse(bytes).ok()).collect();
-    let mut known: Vec<CodeLoad<'_>> =
-        announced.iter().flat_map(Dump::codes).flatten().filter_map(loaded).collect();
-    known.sort_by_key(|code| code.address);
-    // The largest end of all codes up to each.
-    let ends: Vec<u64> = known
-        .iter()
-        .scan(0, |end, code| {
+/// Codes that a runtime has announced: it says more of them than what it registers with debuggers.
+#[derive(Debug)]
+pub struct Announced<'a> {
+    /// By address.
+    codes: Vec<CodeLoad<'a>>,
+    /// The largest end of all codes up to each.
+    ends: Vec<u64>,
+}
+
+impl<'a> Announced<'a> {
+    /// Those in these dumps of one process.
+    pub fn of<'d>(dumps: impl IntoIterator<Item = &'d Dump<'a>>) -> Self
+    where
+        'a: 'd,
+    {
+        let codes = dumps.into_iter().flat_map(Dump::codes).flatten().filter_map(loaded);
+        let mut codes: Vec<CodeLoad<'a>> = codes.collect();
+        codes.sort_by_key(|code| code.address);
+        let ends = codes.iter().scan(0, |end, code| {
             *end = code.end().max(*end);
             Some(*end)
-        })
-        .collect();
-    let is_known = |code: &CodeLoad<'_>| {
-        let behind = known.partition_point(|other| other.address < code.end());
-        let before = known.iter().zip(&ends).take(behind).rev();
-        let near = before.take_while(|(_, end)| **end > code.address).take(NEAR);
-        near.into_iter().any(|(other, _)| other.end() > code.address && meet(code, other))
-    };
-    let mut writer = Writer::new(Vec::new(), &WriterConfig::from(dump.header())).ok()?;
-    for code in dump.codes().flatten().filter_map(loaded).filter(|code| !is_known(code)) {
-        let _ = writer.code_as(&code, None, code.died(), code.index);
+        });
+        let ends = ends.collect();
+        Self { codes, ends }
     }
-    Some(writer.into_sink())
+
+    /// Whether one of them was where this code was, while that was alive. Codes at one address at different times are different codes.
+    pub fn hide(&self, code: &CodeLoad<'_>, died: Option<u64>) -> bool {
+        let behind = self.codes.partition_point(|other| other.address < code.end());
+        let before = self.codes.iter().zip(&self.ends).take(behind).rev();
+        let mut near = before.take_while(|(_, end)| **end > code.address).take(NEAR);
+        near.any(|(other, _)| {
+            let begins_in_time = other.died().is_none_or(|died| code.timestamp < died);
+            let ends_in_time = died.is_none_or(|died| other.timestamp < died);
+            other.end() > code.address && begins_in_time && ends_in_time
+        })
+    }
 }
 
 /// How many codes before an address are compared with one at it. More of them overlap only if a process misleads.
@@ -300,14 +324,6 @@ fn loaded(event: CodeEvent<'_>) -> Option<CodeLoad<'_>> {
         CodeEvent::Load(code) => Some(code),
         _ => None,
     }
-}
-
-/// Whether two codes were alive at one time.
-fn meet(one: &CodeLoad<'_>, other: &CodeLoad<'_>) -> bool {
-    let is_before = |one: &CodeLoad<'_>, other: &CodeLoad<'_>| {
-        other.died().is_none_or(|died| one.timestamp < died)
-    };
-    is_before(one, other) && is_before(other, one)
 }
 
 #[cfg(test)]
@@ -349,10 +365,15 @@ mod tests {
             (0x3000, 0x100, 1, Some(5)), // before
             (0x2000, 0x100, 7, None),    // beside
         ]);
-        let left = beneath(&registered, &[&announced]).expect("a dump");
-        let left = Dump::parse(&left).expect("a dump");
-        let names: Vec<_> = left.codes().flatten().filter_map(loaded).map(|it| it.name).collect();
-        assert_eq!(names, [b"f2", b"f3", b"f4"]);
+        let both = merge_registered(&announced, &registered).expect("a dump");
+        let both = Dump::parse(&both).expect("a dump");
+        let codes = both.codes().flatten().filter_map(loaded);
+        let mut found: Vec<_> = codes.map(|code| (code.address, code.timestamp)).collect();
+        found.sort_unstable();
+        let announced = [(0x1000, 5), (0x1800, 6), (0x3000, 5)];
+        let mut expected = [&announced[..], &[(0x3000, 9), (0x3000, 1), (0x2000, 7)]].concat();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -26,7 +26,9 @@ pub use executable::{ReadExecutable, Reading};
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use jit_list::{FindHeads, HeadsByFile, ReadRegistered, RegisteredCode};
-pub use log_dump::{DumpContext, LogDump, beneath, dump_of, merge, merge_dumps};
+pub use log_dump::{
+    Announced, DumpContext, LogDump, dump_of, merge, merge_dumps, merge_registered,
+};
 pub use logs::{
     ExaminedProcess, Log, Relations, began, children, examine_all, inner_pid, is_running,
     logs_for_requests, logs_of, logs_of_all, nanoseconds, newest_process, processes, read_all,

@@ -4,7 +4,8 @@
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves.
-//! - [`memory`] reads the executable memory of the recorded processes, and [`registered`] the code that they register with debuggers.
+//! - [`memory`] reads the executable memory of the recorded processes, and [`registered`] the code that they register with debuggers, both by
+//!   [`polling`].
 //! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
 //! - [`summary`] reports the result, and [`leftovers`] removes what only we caused.
@@ -24,6 +25,7 @@ mod memory;
 mod objects;
 mod perf;
 mod placement;
+mod polling;
 mod prepared;
 mod recorded_processes;
 mod registered;
