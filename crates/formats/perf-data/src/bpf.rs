@@ -101,20 +101,27 @@ struct Program<'a> {
 }
 
 /// An array in the data of a program: the number of its kind (`PERF_BPIL_*`), and the offsets in `struct bpf_prog_info` of its place, of the number of its
-/// items, and of the size of an item, unless that is fixed.
+/// items, and the size of an item.
 struct Array {
     number: u32,
     place: usize,
     count: usize,
-    size: Result<usize, u64>,
+    size: ItemSize,
 }
 
-const CODE: Array = Array { number: 0, place: 24, count: 16, size: Err(1) };
-const ADDRESSES: Array = Array { number: 3, place: 112, count: 104, size: Err(8) };
-const LENGTHS: Array = Array { number: 4, place: 120, count: 108, size: Err(4) };
-const LINES: Array = Array { number: 6, place: 152, count: 148, size: Ok(172) };
-const LINE_ADDRESSES: Array = Array { number: 7, place: 160, count: 168, size: Ok(176) };
-const TAGS: Array = Array { number: 8, place: 184, count: 180, size: Err(8) };
+enum ItemSize {
+    Fixed(u64),
+    /// At an offset in `struct bpf_prog_info`: it differs between kernels.
+    Said(usize),
+}
+
+const CODE: Array = Array { number: 0, place: 24, count: 16, size: ItemSize::Fixed(1) };
+const ADDRESSES: Array = Array { number: 3, place: 112, count: 104, size: ItemSize::Fixed(8) };
+const LENGTHS: Array = Array { number: 4, place: 120, count: 108, size: ItemSize::Fixed(4) };
+const LINES: Array = Array { number: 6, place: 152, count: 148, size: ItemSize::Said(172) };
+const LINE_ADDRESSES: Array =
+    Array { number: 7, place: 160, count: 168, size: ItemSize::Said(176) };
+const TAGS: Array = Array { number: 8, place: 184, count: 180, size: ItemSize::Fixed(8) };
 /// The program's own tag, and the number of its BTF object.
 const TAG: usize = 8;
 const BTF_ID: usize = 128;
@@ -131,36 +138,31 @@ impl<'a> Program<'a> {
         Cursor::new(self.info.get(offset..).unwrap_or_default(), self.endian)
     }
 
+    /// The bytes of an array, and the size of an item; `None` if it is not there as a whole.
+    fn array(&self, array: &Array) -> Option<(&'a [u8], u64)> {
+        let is_there = self.arrays.checked_shr(array.number).is_some_and(|bits| bits & 1 == 1);
+        let count = self.at(array.count).u32().filter(|_| is_there)?;
+        let size = match array.size {
+            ItemSize::Fixed(size) => size,
+            ItemSize::Said(offset) => self.at(offset).u32()?.into(),
+        };
+        let place = self.at(array.place).u64()?;
+        let mut behind = Cursor::new(self.data, self.endian);
+        behind.bytes(place)?;
+        Some((behind.bytes(u64::from(count).checked_mul(size)?)?, size))
+    }
+
     /// The items of an array: none if it is not there as a whole.
     fn items(&self, array: &Array) -> impl Iterator<Item = Cursor<'a>> + use<'a> {
-        let is_there = self.arrays.checked_shr(array.number).is_some_and(|bits| bits & 1 == 1);
-        let count = self.at(array.count).u32().filter(|_| is_there).unwrap_or(0);
-        let size = match array.size {
-            Ok(offset) => u64::from(self.at(offset).u32().unwrap_or(0)),
-            Err(size) => size,
-        };
-        let bytes = || {
-            let place = self.at(array.place).u64()?;
-            let mut behind = Cursor::new(self.data, self.endian);
-            behind.bytes(place)?;
-            behind.bytes(u64::from(count).checked_mul(size)?)
-        };
-        let bytes = bytes().unwrap_or_default();
+        let (bytes, size) = self.array(array).unwrap_or_default();
         let endian = self.endian;
         let size = usize::try_from(size).unwrap_or(usize::MAX).max(1);
         bytes.chunks_exact(size).map(move |item| Cursor::new(item, endian))
     }
 
-    fn code(&self) -> &'a [u8] {
-        let size = self.items(&CODE).count();
-        let place = self.at(CODE.place).u64().and_then(|place| usize::try_from(place).ok());
-        let bytes = place.and_then(|place| self.data.get(place..)).unwrap_or_default();
-        bytes.get(..size).unwrap_or_default()
-    }
-
     /// Its functions, the code of which is one behind the other. `left` is the number of lines that may be read.
     fn functions(&self, texts: &BTreeMap<u32, &'a [u8]>, left: &mut usize) -> Vec<BpfFunction<'a>> {
-        let mut code = self.code();
+        let (mut code, _) = self.array(&CODE).unwrap_or_default();
         let mut tags = self.items(&TAGS).map(|mut item| item.array());
         let own_tag = self.at(TAG).array();
         let lengths = self.items(&LENGTHS).map_while(|mut item| item.u32());
