@@ -15,6 +15,7 @@ const MOST: usize = 16;
 
 /// The heads of lists in a file. In libraries of Python's packages, the symbol is local: they have it in `.symtab` alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Heads {
     /// The addresses of the heads, by the file.
     pub addresses: Vec<u64>,
@@ -24,6 +25,7 @@ pub struct Heads {
 
 /// An executable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Its offset in the file.
     pub offset: u64,

@@ -1,9 +1,8 @@
 //! The files that processes have mapped, and where they have heads of lists.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use gdb_jit_list::{Heads, Segment};
+use gdb_jit_list::Heads;
 use serde::{Deserialize, Serialize};
 
 /// A file that a process has mapped to run its code.
@@ -22,27 +21,8 @@ pub struct MappedFile {
 pub struct FileHeads {
     /// The file.
     pub file: MappedFile,
-    /// The addresses of the heads, by the file.
-    addresses: Vec<u64>,
-    /// Its executable segments: offset, size, address.
-    segments: Vec<[u64; 3]>,
-}
-
-impl FileHeads {
-    pub fn new(file: MappedFile, heads: &Heads) -> Self {
-        let segments = heads.segments.iter();
-        let segments = segments.map(|one| [one.offset, one.size, one.address]).collect();
-        Self { file, addresses: heads.addresses.clone(), segments }
-    }
-
-    /// The addresses of the heads in a process that has mapped the file's code there from this offset on.
-    pub fn in_process(&self, mapped: Range<u64>, offset: u64) -> Vec<u64> {
-        let segments = self.segments.iter();
-        let segment = |&[offset, size, address]: &[u64; 3]| Segment { offset, size, address };
-        let heads =
-            Heads { addresses: self.addresses.clone(), segments: segments.map(segment).collect() };
-        heads.in_process(mapped, offset).collect()
-    }
+    /// The heads.
+    pub heads: Heads,
 }
 
 /// What is known of files: `None` for those without a list. A large library is searched once, not once for each process.

@@ -40,7 +40,7 @@ impl FindHeads {
         for (mapped, descriptor) in &opened {
             let file = Descriptor { descriptor, progress: &progress };
             if let Some(heads) = Heads::find(&file) {
-                found.push(FileHeads::new((*mapped).clone(), &heads));
+                found.push(FileHeads { file: (*mapped).clone(), heads });
             }
         }
         output.bytes(&serde_json::to_vec(&found)?)

@@ -196,7 +196,7 @@ impl Reader {
         })?;
         for list in lists {
             for (_, range, offset) in places.iter().filter(|(file, ..)| *file == list.file) {
-                mapped.heads.extend(list.in_process(range.clone(), *offset));
+                mapped.heads.extend(list.heads.in_process(range.clone(), *offset));
             }
         }
         mapped.heads.sort_unstable();
