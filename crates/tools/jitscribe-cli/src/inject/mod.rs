@@ -21,7 +21,7 @@ use crate::line_table::LineTable;
 use crate::sample_summary::SampleSummary;
 use crate::source_lines::SourceLineArgs;
 use crate::stage_bar::StageBar;
-use crate::{Error, Result, descriptors, text};
+use crate::{Error, Result, console, descriptors, note, text};
 
 pub use findings::{print_named, print_summary};
 pub use jitscribe_inject::{Output, Report};
@@ -108,18 +108,37 @@ pub struct Args {
     pub processes: BTreeMap<u32, SeenProcess>,
 }
 
+/// The largest recording whose functions are listed without being asked for: to read it takes longer than to write it, which must not be felt.
+const LISTED_BYTES: u64 = 16 << 20;
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let report = inject(args)?;
     report::say(&report);
-    if let Some(output) = report.output.as_deref().filter(|_| args.json) {
-        let summary = SampleSummary::read(output)?;
-        match print_json(&json::Injected::new(&report, &summary)) {
-            Err(error) if !error.is_broken_pipe() => return Err(error),
-            _ => {}
+    if let Some(output) = &report.output {
+        if args.json {
+            let summary = SampleSummary::read(output)?;
+            match print_json(&json::Injected::new(&report, &summary)) {
+                Err(error) if !error.is_broken_pipe() => return Err(error),
+                _ => {}
+            }
+        } else if is_listed(&report, output) {
+            match SampleSummary::read(output) {
+                Ok(summary) => print_summary(&summary, report.samples.named),
+                Err(error) => note::warning(error),
+            }
         }
+        report::say_next(&report, output);
     }
     if args.allow_empty { Ok(()) } else { check_named(&report) }
+}
+
+/// Whether the functions of a recording are listed: it has some, and is read quickly.
+fn is_listed(report: &Report, output: &Path) -> bool {
+    !console::is_quiet()
+        && report.samples.named > 0
+        && !report.has_stack_copies
+        && output.metadata().is_ok_and(|it| it.is_file() && it.len() <= LISTED_BYTES)
 }
 
 /// Fails if no sample is in code that has a name, or was called by such code, though there is jitted code: samples are in it, or a file

@@ -1,5 +1,7 @@
 //! What is said of an injection, and printed.
 
+use std::path::Path;
+
 use jitscribe_inject::Report;
 
 use super::findings::print_named;
@@ -52,9 +54,11 @@ pub fn say(report: &Report) {
     ));
     print_named(report);
     unnamed::print(report, Started::default());
-    if let Some(output) = &report.output {
-        let output = shell_word(output);
-        let next = if report.has_trace { "perf script --insn-trace" } else { "perf report" };
-        note::say(format_args!("written: {output}; next: {next} -i {output}"));
-    }
+}
+
+/// Says on standard error where the new recording is, and what to do with it.
+pub fn say_next(report: &Report, output: &Path) {
+    let output = shell_word(output);
+    let next = if report.has_trace { "perf script --insn-trace" } else { "perf report" };
+    note::say(format_args!("written: {output}; next: {next} -i {output}"));
 }
