@@ -205,11 +205,18 @@ fn places(image: &str, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<Place>> {
     places
 }
 
-/// Classes that the JVM generates, which are in no file.
+/// Classes that the JVM or `jlink` generates, which `javap` does not find.
 fn is_generated(class: &str) -> bool {
-    ["$$Lambda$", "LambdaForm$", "$Species_", "GeneratedMethodAccessor", "GeneratedConstructor"]
-        .iter()
-        .any(|part| class.contains(part))
+    const PARTS: [&str; 7] = [
+        "$$Lambda",
+        "LambdaForm$",
+        "$Species_",
+        "GeneratedMethodAccessor",
+        "GeneratedConstructor",
+        "jdk.internal.module.SystemModules$",
+        "java.lang.invoke.Invokers$Holder",
+    ];
+    PARTS.iter().any(|part| class.contains(part))
 }
 
 /// What was found.
@@ -220,6 +227,8 @@ struct Counts {
     without: u64,
     /// Those in functions without lines: native methods, and classes that the JVM has generated.
     no_table: u64,
+    /// Addresses of bytecode with a line.
+    interpreted: u64,
     /// Functions that others were inlined into, in these samples and their callers.
     inlined: u64,
     /// Callers on stacks, by whether their line has the call.
@@ -233,9 +242,7 @@ struct Counts {
 fn compare(recording: &Recording, files: &ClassFiles) -> Counts {
     let mut counts = Counts::default();
     let compiled = recording.compiled();
-    // Interpreted methods have no lines.
-    let in_compiled = recording.places.iter().filter(|((image, at), _)| compiled.has(image, *at));
-    for (_, places) in in_compiled {
+    for ((image, at), places) in &recording.places {
         for (depth, place) in places.iter().enumerate() {
             let Some((class, method)) = place.method() else { continue };
             let Some(file) = files.class(class) else {
@@ -247,6 +254,7 @@ fn compare(recording: &Recording, files: &ClassFiles) -> Counts {
             let lines = file.lines(method);
             assert_eq!(*source, file.source, "{place:?}");
             assert!(lines.contains(line), "{place:?} is not one of {lines:?}");
+            counts.interpreted += u64::from(!compiled.has(image, *at));
             let inner = depth.checked_sub(1).and_then(|inner| places[inner].method());
             if let Some((_, callee)) = inner {
                 assert!(file.calls(method, *line, callee), "{place:?} does not call {callee}");
@@ -307,15 +315,23 @@ fn compare(recording: &Recording, files: &ClassFiles) -> Counts {
 /// At least 95 of 100 samples in compiled methods have their line, none has a wrong one, and what is called from a line is called there. The others are behind the last instruction that
 /// HotSpot describes: the return of a short method, barriers of the garbage collector, handlers of exceptions.
 #[test]
-#[expect(clippy::print_stdout, reason = "the numbers of docs/runtimes/java.md")]
 fn lines_of_javac_are_those_of_its_class_files() {
-    let jdk = Jdk::of_debian_12();
-    let all = [Chains::FramePointers, Chains::Copied];
-    let recordings = all.map(|how| Recording::of_javac(&jdk, how));
+    expect_lines(&Jdk::of_debian_12(), &[Chains::FramePointers, Chains::Copied]);
+}
+
+/// Since version 20, line tables of interpreted methods are compressed in another way.
+#[test]
+fn lines_of_javac_21_are_those_of_its_class_files() {
+    expect_lines(&Jdk::of_debian_13(), &[Chains::Copied]);
+}
+
+#[expect(clippy::print_stdout, reason = "the numbers of docs/runtimes/java.md")]
+fn expect_lines(jdk: &Jdk, all: &[Chains]) {
+    let recordings: Vec<Recording> = all.iter().map(|how| Recording::of_javac(jdk, *how)).collect();
     let places = recordings.iter().flat_map(|recording| recording.places.values().flatten());
     let classes: BTreeSet<&str> =
         places.filter_map(Place::method).map(|(class, _)| class).collect();
-    let files = ClassFiles::read(&jdk, classes);
+    let files = ClassFiles::read(jdk, classes);
     for recording in &recordings {
         let counts = compare(recording, &files);
         println!("{:?}: {counts:?}", recording.how);
@@ -324,6 +340,8 @@ fn lines_of_javac_are_those_of_its_class_files() {
         // Nearly all time is spent in what is in class files.
         assert!(counts.no_table * 4 <= counts.right, "{counts:?}");
         assert!(counts.inlined > 20, "{counts:?}");
+        // By frame pointers, they have no names.
+        assert_eq!(counts.interpreted > 50, recording.how == Chains::Copied, "{counts:?}");
         let chains = recording.chains.len();
         assert!(counts.not_trusted <= chains / 20, "{chains} chains: {counts:?}");
         assert!(counts.callers > 200, "{counts:?}");

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use jitscribe::{Code, Kind, LoadedCode, Scribe, Unwind};
+use jitscribe::{Code, Kind, Line, LoadedCode, Scribe, Unwind};
 
 use crate::hotspot::{ClassMethod, Classes, Seen};
 use crate::interpreter;
-use crate::names::{self, Format};
+use crate::methods::Style;
+use crate::names;
 
 /// The announced methods.
 #[derive(Debug, Default)]
@@ -94,12 +95,13 @@ impl InterpretedMethods {
     }
 
     /// Announces the methods of new classes.
-    pub(crate) fn scan(&self, classes: &Classes, scribe: &Scribe, format: Format) {
+    pub(crate) fn scan(&self, classes: &Classes, scribe: &Scribe, style: &Style) {
         let mut state = self.state();
         if !state.is_open || !scribe.is_on() {
             return;
         }
         let State { seen, announced, .. } = &mut *state;
+        let mut file = SourceFile::default();
         classes.scan(seen, |method| {
             let end = method.address.saturating_add(method.size);
             // Their memory was freed.
@@ -109,7 +111,7 @@ impl InterpretedMethods {
                 announced.remove(&start);
             }
             if announced.len() < MOST
-                && let Some(code) = announce(scribe, format, method)
+                && let Some(code) = announce(scribe, style, method, &mut file)
             {
                 announced.insert(method.address, (end, code));
             }
@@ -121,11 +123,41 @@ impl InterpretedMethods {
     }
 }
 
-fn announce(scribe: &Scribe, format: Format, method: ClassMethod<'_>) -> Option<LoadedCode> {
+/// The path of the source file of the last method: those of a class follow one another.
+#[derive(Debug, Default)]
+struct SourceFile {
+    class: Vec<u8>,
+    path: String,
+}
+
+impl SourceFile {
+    fn of(&mut self, style: &Style, class: &str, method: ClassMethod<'_>) -> &str {
+        if method.class != self.class {
+            self.class = method.class.to_vec();
+            self.path.clear();
+            if !method.source.is_empty() {
+                self.path = style.place(&names::source_path(class, &names::text(method.source)));
+            }
+        }
+        &self.path
+    }
+}
+
+fn announce(
+    scribe: &Scribe,
+    style: &Style,
+    method: ClassMethod<'_>,
+    file: &mut SourceFile,
+) -> Option<LoadedCode> {
     let eh_frame = interpreter::eh_frame(u32::try_from(method.size).ok()?)?;
     let class = ["L", &names::text(method.class), ";"].concat();
-    let name = format.name(&class, &names::text(method.name), &names::text(method.descriptor));
+    let (name, descriptor) = (names::text(method.name), names::text(method.descriptor));
+    let name = style.format.name(&class, &name, &descriptor);
+    let file = file.of(style, &class, method);
+    let lines = method.lines.iter().filter(|_| !file.is_empty());
+    let lines: Vec<Line<'_>> =
+        lines.map(|&(at, line)| Line::new(at.into(), file, line.into())).collect();
     let code = Code::at(method.address, method.size).named(&name).kind(Kind::JavaMethod);
-    let code = code.tier("interpreted").unwind(Unwind::EhFrame(&eh_frame));
+    let code = code.tier("interpreted").lines(&lines).unwind(Unwind::EhFrame(&eh_frame));
     Some(scribe.load(&code))
 }

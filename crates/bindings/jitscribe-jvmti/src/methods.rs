@@ -57,6 +57,17 @@ pub(crate) struct Style {
     pub(crate) sources: Vec<PathBuf>,
 }
 
+impl Style {
+    /// The path of a source file in one of the directories, if it exists there.
+    pub(crate) fn place(&self, file: &str) -> String {
+        let candidates = self.sources.iter().map(|folder| folder.join(file));
+        let there = candidates.filter(|_| !file.is_empty()).find(|path| path.is_file());
+        there
+            .and_then(|path| path.into_os_string().into_string().ok())
+            .unwrap_or_else(|| file.to_owned())
+    }
+}
+
 /// Maps whose keys the JVM made from addresses, so no one can choose them to cause collisions.
 pub(crate) type ById<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -84,7 +95,7 @@ pub(crate) struct Files(HashMap<String, Arc<str>>);
 
 impl Files {
     fn file(&mut self, style: &Style, path: String) -> Arc<str> {
-        let placed = |path: &String| place(style, path).into();
+        let placed = |path: &String| style.place(path).into();
         Arc::clone(self.0.entry(path).or_insert_with_key(placed))
     }
 }
@@ -173,15 +184,6 @@ fn query(vm: Vm, env: Env, style: &Style, files: &mut Files, id: MethodId) -> Op
     let name = style.format.name(&class, &names::text(name.bytes()), &types);
     let file = files.file(style, file.unwrap_or_default());
     Some(Method { name, file, is_intrinsic, lines: lines(env, id) })
-}
-
-/// The path of the file in one of the directories, if it exists there.
-fn place(style: &Style, file: &str) -> String {
-    let candidates = style.sources.iter().map(|folder| folder.join(file));
-    let there = candidates.filter(|_| !file.is_empty()).find(|path| path.is_file());
-    there
-        .and_then(|path| path.into_os_string().into_string().ok())
-        .unwrap_or_else(|| file.to_owned())
 }
 
 fn lines(env: Env, id: MethodId) -> Lines {

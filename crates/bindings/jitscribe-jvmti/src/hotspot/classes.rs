@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use super::line_numbers::Compression;
 use super::memory::Pages;
 use super::structs::{Field, Library};
 
@@ -21,6 +22,26 @@ pub(crate) struct Classes {
     constants_size: usize,
     pool_size: usize,
     method_size: usize,
+    /// How line tables are compressed; `None` if they are not known.
+    lines: Option<LineFields>,
+}
+
+/// Where the lines of a method are, and its source file.
+#[derive(Debug)]
+struct LineFields {
+    source: SourceField,
+    flags: Field,
+    /// Size of a method's constant part in words. The line table follows the bytecode in it.
+    size: Field,
+    compression: Compression,
+}
+
+/// The field with the number of the source file's name in the pool.
+#[derive(Clone, Copy, Debug)]
+enum SourceField {
+    InPool(Field),
+    /// Up to version 14.
+    InClass(Field),
 }
 
 /// The fields that are read.
@@ -57,6 +78,10 @@ pub(crate) struct ClassMethod<'a> {
     pub(crate) name: &'a [u8],
     /// `(I)V`.
     pub(crate) descriptor: &'a [u8],
+    /// The name of its source file, without folders; empty if it is not known.
+    pub(crate) source: &'a [u8],
+    /// Bytecode indices, and the line from each one on, ascending.
+    pub(crate) lines: &'a [(u16, u16)],
 }
 
 /// The classes that scans have seen.
@@ -76,6 +101,25 @@ const ATTEMPTS: u8 = 50;
 const MOST_METHODS: usize = 1 << 16;
 /// `JVM_ACC_NATIVE`.
 const NATIVE: usize = 0x100;
+/// `ConstMethod::_has_linenumber_table`, in all versions.
+const HAS_LINES: usize = 1;
+/// No line table is larger, in bytes: a method has up to 65,535 bytes of bytecode, and few have more lines than bytes.
+const LARGEST_TABLE: usize = 1 << 18;
+
+impl LineFields {
+    fn of(field: impl Fn(&str) -> Option<Field>) -> Option<Self> {
+        let in_class = || field("InstanceKlass::_source_file_name_index");
+        Some(Self {
+            source: field("ConstantPool::_source_file_name_index")
+                .map(SourceField::InPool)
+                .or_else(|| in_class().map(SourceField::InClass))?,
+            // Since version 21, they are a structure.
+            flags: field("ConstMethod::_flags._flags").or_else(|| field("ConstMethod::_flags"))?,
+            size: field("ConstMethod::_constMethod_size")?,
+            compression: Compression::of(field)?,
+        })
+    }
+}
 
 impl Classes {
     pub(crate) fn of(library: &Library, field: impl Fn(&str) -> Option<Field>) -> Option<Self> {
@@ -105,13 +149,20 @@ impl Classes {
             constants_size: library.size_of(b"ConstMethod")?,
             pool_size: library.size_of(b"ConstantPool")?,
             method_size: library.size_of(b"Method")?,
+            lines: LineFields::of(&field),
         })
     }
 
     /// Calls `see` with the methods of each class that no earlier scan has `seen`. Abstract methods are left out.
     pub(crate) fn scan(&self, seen: &mut Seen, mut see: impl FnMut(ClassMethod<'_>)) {
         let fields = &self.fields;
-        let mut scan = Scan { classes: self, pages: Pages::default(), text: Vec::new() };
+        let mut scan = Scan {
+            classes: self,
+            pages: Pages::default(),
+            text: Vec::new(),
+            table: Vec::new(),
+            lines: Vec::new(),
+        };
         for (class, attempts) in std::mem::take(&mut seen.incomplete) {
             if scan.class(class, &mut see).is_none() && attempts < ATTEMPTS {
                 seen.incomplete.push((class, attempts + 1));
@@ -139,6 +190,9 @@ struct Scan<'a> {
     classes: &'a Classes,
     pages: Pages,
     text: Vec<u8>,
+    /// A compressed line table, and what it says.
+    table: Vec<u8>,
+    lines: Vec<(u16, u16)>,
 }
 
 impl Scan<'_> {
@@ -183,6 +237,7 @@ impl Scan<'_> {
         let class_name = self.value(class, fields.class_name)?;
         self.symbol(class_name, &mut text)?;
         let of_class = text.len();
+        let mut of_source = None;
         for index in 0..count {
             let method =
                 self.pages.number(methods.wrapping_add(classes.array_header + 8 * index), 8)?;
@@ -198,26 +253,77 @@ impl Scan<'_> {
                 0 => continue,
                 size => (constants.wrapping_add(classes.constants_size), size),
             };
-            text.truncate(of_class);
+            // All methods of a class are from one file.
+            let of_source = match of_source {
+                Some(end) => end,
+                None => {
+                    self.source(class, pool, &mut text);
+                    *of_source.insert(text.len())
+                }
+            };
+            text.truncate(of_source);
             let mut symbol = |field| {
                 let index = self.value(constants, field)?;
-                let symbol =
-                    self.pages.number(pool.wrapping_add(classes.pool_size + 8 * index), 8)?;
-                self.symbol(symbol, &mut text)?;
+                self.symbol_of_pool(pool, index, &mut text)?;
                 Some(text.len())
             };
             let of_name = symbol(fields.name)?;
             symbol(fields.descriptor)?;
+            if code_size == 0 || self.lines(constants, code_size).is_none() {
+                self.lines.clear();
+            }
             see(ClassMethod {
                 address: address as u64,
                 size: size as u64,
                 class: &text[..of_class],
-                name: &text[of_class..of_name],
+                source: &text[of_class..of_source],
+                name: &text[of_source..of_name],
                 descriptor: &text[of_name..],
+                lines: &self.lines,
             });
         }
         self.text = text;
         Some(())
+    }
+
+    /// Appends the name of a class's source file, if it is known.
+    fn source(&mut self, class: usize, pool: usize, text: &mut Vec<u8>) -> Option<()> {
+        let index = match self.classes.lines.as_ref()?.source {
+            SourceField::InPool(field) => self.value(pool, field)?,
+            SourceField::InClass(field) => self.value(class, field)?,
+        };
+        let before = text.len();
+        // Number 0 is no entry.
+        let found = (index != 0).then(|| self.symbol_of_pool(pool, index, text)).flatten();
+        if found.is_none() {
+            text.truncate(before);
+        }
+        found
+    }
+
+    /// Reads the line table of a method into `self.lines`.
+    fn lines(&mut self, constants: usize, code_size: usize) -> Option<()> {
+        let fields = self.classes.lines.as_ref()?;
+        if self.value(constants, fields.flags)? & HAS_LINES == 0 {
+            return None;
+        }
+        let behind_code = self.classes.constants_size.checked_add(code_size)?;
+        let size = self.value(constants, fields.size)?.checked_mul(8)?.checked_sub(behind_code)?;
+        self.table.clear();
+        let table = constants.checked_add(behind_code)?;
+        self.pages.append(table, size.min(LARGEST_TABLE), &mut self.table)?;
+        fields.compression.lines(&self.table, &mut self.lines)?;
+        // A class file may have them in any order; of two for one bytecode, the first is valid, as for the JVM.
+        self.lines.sort_by_key(|(start, _)| *start);
+        self.lines.dedup_by_key(|(start, _)| *start);
+        Some(())
+    }
+
+    /// Appends the text of the symbol with this number in a class's pool.
+    fn symbol_of_pool(&mut self, pool: usize, index: usize, text: &mut Vec<u8>) -> Option<()> {
+        let entry = pool.checked_add(self.classes.pool_size.checked_add(8 * index)?)?;
+        let symbol = self.pages.number(entry, 8)?;
+        self.symbol(symbol, text)
     }
 
     /// Appends a symbol's text.

@@ -11,6 +11,7 @@
 
 mod classes;
 mod code_heap;
+mod line_numbers;
 mod memory;
 mod method;
 mod structs;

@@ -93,7 +93,7 @@ fn size(kind: &[u8]) -> Option<usize> {
     Some(match kind {
         b"bool" | b"CompLevel" | b"int8_t" | b"u1" => 1,
         b"int16_t" | b"u2" | b"uint16_t" => 2,
-        b"int" | b"jint" | b"uint32_t" | b"uint" => 4,
+        b"int" | b"jint" | b"uint32_t" | b"uint" | b"u4" => 4,
         // Four bytes up to 24, then two. Those of class files are in the first two.
         b"AccessFlags" => 2,
         b"address" | b"size_t" => 8,
