@@ -239,7 +239,8 @@ impl Agent {
     /// Announces the methods of new classes.
     pub(crate) fn announce_interpreted(&self) {
         if let Some(classes) = &self.hotspot.classes {
-            self.interpreted.scan(classes, &self.scribe, &self.config().style);
+            let config = self.config();
+            self.interpreted.scan(classes, &self.scribe, &config.style, config.no_lines);
         }
     }
 

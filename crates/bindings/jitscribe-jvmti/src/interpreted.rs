@@ -35,8 +35,10 @@ struct State {
     announced: BTreeMap<u64, (u64, LoadedCode)>,
 }
 
-/// No more methods than this are announced: they may take half of the log, and compiled methods need the rest.
+/// No more methods than this are announced: in a log that is in memory (64 MiB), compiled methods need the rest.
 const MOST: usize = 150_000;
+/// No more methods than this have lines: one takes 390 bytes with lines, and 263 without.
+const MOST_WITH_LINES: usize = 60_000;
 
 /// Between two scans: at least this long, so that classes that are loaded together are found together;
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -95,7 +97,7 @@ impl InterpretedMethods {
     }
 
     /// Announces the methods of new classes.
-    pub(crate) fn scan(&self, classes: &Classes, scribe: &Scribe, style: &Style) {
+    pub(crate) fn scan(&self, classes: &Classes, scribe: &Scribe, style: &Style, no_lines: bool) {
         let mut state = self.state();
         if !state.is_open || !scribe.is_on() {
             return;
@@ -110,6 +112,7 @@ impl InterpretedMethods {
             {
                 announced.remove(&start);
             }
+            file.no_lines = no_lines || announced.len() >= MOST_WITH_LINES;
             if announced.len() < MOST
                 && let Some(code) = announce(scribe, style, method, &mut file)
             {
@@ -126,12 +129,17 @@ impl InterpretedMethods {
 /// The path of the source file of the last method: those of a class follow one another.
 #[derive(Debug, Default)]
 struct SourceFile {
+    /// There are no lines to be announced, and so no path.
+    no_lines: bool,
     class: Vec<u8>,
     path: String,
 }
 
 impl SourceFile {
     fn of(&mut self, style: &Style, class: &str, method: ClassMethod<'_>) -> &str {
+        if self.no_lines {
+            return "";
+        }
         if method.class != self.class {
             self.class = method.class.to_vec();
             self.path.clear();
