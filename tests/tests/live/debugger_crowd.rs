@@ -180,6 +180,24 @@ fn lldb_of_debian_13_knows_the_crowd() {
     knows_the_crowd(Debugger::NewLldb);
 }
 
+/// Nothing waits that the debugger can take in three seconds: at each stop the stack is whole, although the functions run as soon as they are announced.
+fn knows_a_burst(debugger: Debugger) {
+    let words = ["300", "--seed", "7"];
+    let truth = truth(&words);
+    let mut session = Session::new(debugger);
+    session.ask("run", "run");
+    let stack = session.ask("backtrace", "thread backtrace");
+    let answers = session.run(&words);
+    assert_eq!(crowd_frames(&answers[stack]), truth, "{answers:#?}");
+}
+
+#[test]
+fn debuggers_know_a_burst() {
+    for debugger in [Debugger::Gdb, Debugger::NewGdb, Debugger::Lldb, Debugger::NewLldb] {
+        knows_a_burst(debugger);
+    }
+}
+
 #[test]
 fn lldb_hits_each_version() {
     hits_each_version(Debugger::Lldb);
