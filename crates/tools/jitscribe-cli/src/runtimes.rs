@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use profile::activity::is_file_of;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::{Error, Result, java_agent};
 
@@ -94,6 +95,8 @@ pub enum When {
     Dwarf,
     /// If there is a Java agent (`true`), or if there is none (`false`).
     JavaAgent(bool),
+    /// If files in the folder for dumps may be mapped as code: the runtime exits if it cannot map its dump.
+    DumpsAreMappable,
 }
 
 /// Placeholder for the folder for dumps.
@@ -403,12 +406,21 @@ pub const RUNTIMES: &[Runtime] = &[
         debugger_switch: "wasmtime run --profile=perfmap",
         ..PLAIN
     },
-    // Seen with 2022.12.
+    // Seen with 2022.12, and the jitdump with the writer of 2026.05 (`src/jit/compile.c`). The map is set as well: older versions
+    // write no jitdump, and what its buffer still holds when the process is killed is in the map.
     Runtime {
         name: "Rakudo",
-        programs: &["rakudo", "raku", "perl6"],
+        programs: &["rakudo", "rakudo-m", "raku", "perl6", "nqp", "nqp-m", "moar"],
         since: "2019",
-        variables: &[always("MVM_JIT_PERF_MAP", "1", Merge::Keep)],
+        variables: &[
+            always("MVM_JIT_PERF_MAP", "1", Merge::Keep),
+            Variable {
+                name: "MVM_JIT_PERF_DUMP",
+                value: DUMPS,
+                merge: Merge::Keep,
+                when: When::DumpsAreMappable,
+            },
+        ],
         flags: &[],
         subcommands: &[],
         mapped: &["libmoar"],
@@ -523,6 +535,7 @@ impl Preparation {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
             When::JavaAgent(agent) => agent == java_agent.is_some(),
+            When::DumpsAreMappable => are_mappable(dumps),
         };
         let variables = variables(&is_wanted, &fill, &|name| std::env::var_os(name));
         let runtime = command.first().and_then(|program| runtime_of(program));
@@ -548,6 +561,11 @@ impl Preparation {
         fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
         Ok(prepared)
     }
+}
+
+/// Whether files in this folder may be mapped as code: its file system is not mounted `noexec`.
+fn are_mappable(folder: &Path) -> bool {
+    statvfs(folder).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
 /// The values of the placeholders.
@@ -736,6 +754,7 @@ mod tests {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
             When::JavaAgent(agent) => agent,
+            When::DumpsAreMappable => true,
         };
         let value = |name: &str| {
             users.iter().find(|(of, _)| *of == name).map(|(_, value)| OsString::from(value))
@@ -754,6 +773,7 @@ mod tests {
              --log-code,--log-source-code,--logfile=/d/v8.log"
         );
         assert_eq!(set["JITDUMPDIR"], "/d");
+        assert_eq!(set["MVM_JIT_PERF_DUMP"], "/d");
         assert_eq!(set["PHP_INI_SCAN_DIR"], ":/d/php-ini");
         assert!(!set.contains_key("PYTHON_PERF_JIT_SUPPORT"));
         assert_eq!(

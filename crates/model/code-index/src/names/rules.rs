@@ -13,7 +13,7 @@
 //! | LuaJIT | `TRACE_3::FILE:7` | a trace, with its number and where it begins |
 //! | Elixir | `$'Elixir.Enum':'-map/2-lists^map/1-0-'/2` | a function that the compiler made of a loop or closure in `Enum.map/2` |
 //! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, which the runtime's own functions lack, and the end for the code before the entry; there is only one tier |
-//! | MoarVM | `collatz(FILE:1)`, `(FILE:1)` | where a function or block begins |
+//! | MoarVM | `collatz(FILE:1)`, `(FILE:1)`, `collatz(FILE (MODULE):1)` | where a function or block begins |
 //! | CPython | `py::Class.method:FILE` | a trampoline of the interpreter |
 //! | PostgreSQL | `evalexpr_0_3`, `deform_0_4` | the number of the module, and a counter |
 //!
@@ -310,14 +310,25 @@ const RAKU_FILES: [&[u8]; 11] = [
     b".moarvm",
 ];
 
+fn is_raku_file(file: &[u8]) -> bool {
+    RAKU_FILES.iter().any(|end| file.ends_with(end))
+}
+
+/// A file without the name of the module in it, which Rakudo adds to the files of precompiled ones: `lib/A/B.rakumod (A::B)`.
+fn without_module(file: &[u8]) -> &[u8] {
+    let path = last_parentheses(file).and_then(|(before, _)| before.strip_suffix(b" "));
+    path.filter(|path| is_raku_file(path)).unwrap_or(file)
+}
+
 fn moarvm(code: &[u8]) -> Option<FunctionName<'_>> {
     let (function, place) = last_parentheses(code)?;
     let (file, line) = file_and_line(place)?;
+    let file = without_module(file);
     let is_evaluated = file.strip_prefix(b"EVAL_").is_some_and(is_number);
     // The same form in other runtimes is a parameter: `f(x:1)`.
     let is_file = file.starts_with(b"/")
         || file.starts_with(b"SETTING::")
-        || RAKU_FILES.iter().any(|end| file.ends_with(end))
+        || is_raku_file(file)
         || file == b"-e"
         || file == b"<unknown>"
         || is_evaluated;
@@ -401,6 +412,9 @@ mod tests {
                 "",
             ),
             ("!dba(gen/moar/QRegex.nqp:1795)", "!dba", "gen/moar/QRegex.nqp", 1795, 0, ""),
+            ("f(/x/Work.rakumod (A::Work):2)", "f", "/x/Work.rakumod", 2, 0, ""),
+            ("f(lib/Work.rakumod (Work):2)", "f", "lib/Work.rakumod", 2, 0, ""),
+            ("f(/x/copy (1):2)", "f", "/x/copy (1)", 2, 0, ""),
             ("f(C:\\x\\p.raku:4)", "f", "C:\\x\\p.raku", 4, 0, ""),
             ("py::C.fib:/a:b/x.py", "C.fib", "/a:b/x.py", 0, 0, ""),
             ("py::<module>:<string>", "<module>", "<string>", 0, 0, ""),

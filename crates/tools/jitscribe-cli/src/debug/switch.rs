@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::runtimes::{Runtime, is_qemu_user, runtime_of, runtimes_of_files};
 
 /// Programs that commands start.
-const STARTED: &[(&str, &str)] = &[("beam.smp", "erl"), ("moar", "rakudo"), ("rakudo-m", "rakudo")];
+const STARTED: &[(&str, &str)] = &[("beam.smp", "erl")];
 
 /// The runtime that one of these mapped files is.
 fn runtime_in<'p>(mut files: impl Iterator<Item = &'p [u8]>) -> Option<&'static Runtime> {

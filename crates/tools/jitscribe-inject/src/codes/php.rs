@@ -5,10 +5,8 @@
 //! itself reads the size of the frame from the machine code, where it tells a debugger of its code.) Stubs, whose names begin with
 //! `JIT$$`, may be called, and have frames of their own then.
 
-use code_image::VisibleCode;
-use jit_code::{Row, Unwind};
+use jit_code::Row;
 use native_files::FileFrames;
-use unwind_info::Machine;
 
 /// The DWARF number of the return address, which is where the call has put it.
 const RETURN_ADDRESS: u16 = 16;
@@ -31,52 +29,23 @@ impl InterpreterFrame {
         Some(Self { cfa: (register, offset.try_into().ok()?), saved })
     }
 
-    /// Passes `take` the code with its frame, if it is one that runs in the interpreter's.
-    pub fn describe<T>(
-        &self,
-        shown: &VisibleCode<'_>,
-        take: impl FnOnce(&VisibleCode<'_>) -> T,
-    ) -> T {
-        let code = &shown.code;
-        let is_compiled = code.name.starts_with(b"TRACE-")
-            || code.name.starts_with(b"JIT$") && !code.name.starts_with(b"JIT$$");
-        let mut tables = Vec::new();
-        if code.unwind.is_none()
-            && is_compiled
-            && let Some(behind) = unwind_info::offset_behind(code.size)
-            && let Ok(behind) = i64::try_from(behind)
-        {
-            let rows = [Row::new(0, self.cfa.0, self.cfa.1).saved(&self.saved)];
-            let unwind = Unwind::Rows(&rows);
-            let machine = Machine::X86_64;
-            if unwind_info::eh_frame(machine, code.size, behind, &unwind, &mut tables).is_ok() {
-                let mut described = shown.clone();
-                described.code.unwind = Some(Unwind::EhFrame(&tables));
-                return take(&described);
-            }
-        }
-        take(shown)
+    /// The frame of the code with this name, if it is one that runs in the interpreter's.
+    pub fn of_code(&self, name: &[u8]) -> Option<Row<'_>> {
+        let is_compiled =
+            name.starts_with(b"TRACE-") || name.starts_with(b"JIT$") && !name.starts_with(b"JIT$$");
+        is_compiled.then(|| Row::new(0, self.cfa.0, self.cfa.1).saved(&self.saved))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use jit_code::Code;
-
     use super::*;
 
     #[test]
     fn traces_and_functions_run_in_the_interpreters_frame() {
         let frame = InterpreterFrame { cfa: (7, 160), saved: vec![(3, -40), (6, -32)] };
-        let is_described = |name: &[u8], unwind| {
-            let mut code = Code::at(0x1000, 100).named_bytes(name);
-            code.unwind = unwind;
-            frame.describe(&VisibleCode::whole(code), |shown| {
-                matches!(shown.code.unwind, Some(Unwind::EhFrame(tables)) if !tables.is_empty())
-            })
-        };
-        assert!(is_described(b"TRACE-1$fib$4", None) && is_described(b"JIT$fib", None));
-        assert!(!is_described(b"JIT$$exception_handler", None) && !is_described(b"fib", None));
-        assert!(!is_described(b"TRACE-1$fib$4", Some(Unwind::EhFrame(b""))));
+        let is_known = |name: &[u8]| frame.of_code(name).is_some();
+        assert!(is_known(b"TRACE-1$fib$4") && is_known(b"JIT$fib"));
+        assert!(!is_known(b"JIT$$exception_handler") && !is_known(b"fib"));
     }
 }

@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::slice;
 
 use code_image::VisibleCode;
 use code_timeline::AddressSpaceId;
 use jit_code::Unwind;
+use unwind_info::Machine;
 
 use super::php::InterpreterFrame;
 use crate::files::RecordedFiles;
@@ -55,20 +57,62 @@ pub fn frames(
 }
 
 impl RuntimeFrame {
-    /// Passes `take` the code with its frame, if it is known and the code has none of its own.
+    /// Passes `take` the code with its frame, as the tables that are written into an image, if the frame is known and the code has
+    /// no unwind info of its own.
     pub fn describe<T>(
         &self,
         shown: &VisibleCode<'_>,
         take: impl FnOnce(&VisibleCode<'_>) -> T,
     ) -> T {
-        match self {
-            Self::Interpreter(frame) => frame.describe(shown, take),
-            Self::FramePointer if shown.code.unwind.is_none() => {
-                let mut described = shown.clone();
-                described.code.unwind = Some(Unwind::FramePointer { prologue: 0, signed: false });
-                take(&described)
+        let code = &shown.code;
+        let row;
+        let unwind = match self {
+            Self::Interpreter(frame) => {
+                row = frame.of_code(code.name);
+                row.as_ref().map(|row| Unwind::Rows(slice::from_ref(row)))
             }
-            Self::FramePointer => take(shown),
+            Self::FramePointer => Some(Unwind::FramePointer { prologue: 0, signed: false }),
+        };
+        let mut tables = Vec::new();
+        if code.unwind.is_none()
+            && let Some(unwind) = unwind
+            && let Some(behind) = unwind_info::offset_behind(code.size)
+            && let Ok(behind) = i64::try_from(behind)
+            // Neither PHP nor MoarVM without a frame of its own compiles for another machine.
+            && unwind_info::eh_frame(Machine::X86_64, code.size, behind, &unwind, &mut tables).is_ok()
+        {
+            let mut described = shown.clone();
+            described.code.unwind = Some(Unwind::EhFrame(&tables));
+            return take(&described);
         }
+        take(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jit_code::Code;
+
+    use super::*;
+
+    /// An image contains ready tables only: a frame pointer that is not encoded is lost.
+    #[test]
+    fn a_frame_pointer_is_written_as_tables() {
+        let code = Code::at(0x7000_0000, 0x40).named("fib(fib.raku:2)");
+        let described = |code: Code<'_>| {
+            RuntimeFrame::FramePointer.describe(&VisibleCode::whole(code), |shown| {
+                match shown.code.unwind {
+                    Some(Unwind::EhFrame(tables)) => Some(tables.to_vec()),
+                    _ => None,
+                }
+            })
+        };
+        let mut expected = Vec::new();
+        let unwind = Unwind::FramePointer { prologue: 0, signed: false };
+        unwind_info::eh_frame(Machine::X86_64, 0x40, 0x40, &unwind, &mut expected).unwrap();
+        assert_eq!(described(code.clone()), Some(expected));
+
+        // What the runtime says stays.
+        assert_eq!(described(code.unwind(Unwind::EhFrame(b"own"))), Some(b"own".to_vec()));
     }
 }
