@@ -220,10 +220,10 @@ fn made(make: Make, n: u64) -> TempDir {
     folder
 }
 
-/// `jitscribe inject` of what is in `folder`.
+/// `jitscribe inject` of what is in `folder`, without the list of functions, for which the recording is read again.
 fn inject_in(folder: &Path) -> Command {
     let mut command = jitscribe();
-    command.args(["inject", "--allow-empty", "-f", "-i"]).arg(folder.join("p.data"));
+    command.args(["inject", "-q", "--allow-empty", "-f", "-i"]).arg(folder.join("p.data"));
     command.arg("-o").arg(folder.join("q.data")).arg("--aux-dir").arg(folder);
     command
 }
