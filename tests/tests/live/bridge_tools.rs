@@ -86,6 +86,25 @@ fn counts(profile: &Path, name: &str) -> [u64; 4] {
     counts
 }
 
+/// A function of the bridge's object files whose name ends in `(FILE:LINE)`, as MoarVM's do, is in that file at that line: no finer lines
+/// are known. Returns the cost of such functions.
+fn expect_places(profile: &Path) -> u64 {
+    let mut all = 0;
+    for ((function, _, file, line), costs) in &Profile::read(profile).places {
+        // The level of recursion follows the name.
+        let name = function.name.split('\'').next().unwrap_or_default();
+        let place = name.strip_suffix(')').and_then(|name| name.rsplit_once('('));
+        let place = place.and_then(|(_, place)| place.rsplit_once(':'));
+        let is_of_bridge = function.object.contains(".jit/jit-");
+        if let Some((in_name, first)) = place.filter(|_| is_of_bridge) {
+            assert_eq!(file.strip_prefix("./").unwrap_or(file), in_name, "{function:?}");
+            assert_eq!(line.to_string(), first, "{function:?}");
+            all += costs[0];
+        }
+    }
+    all
+}
+
 /// The counts of the process that executed the most instructions: Erlang starts others.
 fn counts_of(dir: &Path, reports: &[Value], name: &str) -> [u64; 4] {
     let outputs = reports.iter().map(|report| report["output"].as_str().expect("a path"));
@@ -131,6 +150,11 @@ fn callgrind_names_code_at_once_and_does_not_count_the_bridge() {
         if let Some(least) = least_named {
             let cost = expect_named_at_once(dir.path(), &reports[0]);
             assert!(cost > least, "{command:?}: {cost}");
+            if command[0] == "rakudo-m" {
+                let output = reports[0]["output"].as_str().expect("a path");
+                let placed = expect_places(&dir.path().join(output));
+                assert!(placed * 100 > cost * 99, "{placed} of {cost} have a place");
+            }
         }
         if let Some((function, least_with_line)) = of_bridge {
             let [all, of_bridge, with_line, _] = counts_of(dir.path(), &reports, function);

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 
+use code_index::FunctionName;
 use code_timeline::moved_code;
 use fallible::{Map, Refused, Text, Vec};
 use jitdump::{CodeEvent, CodeLoad, CodeMove};
@@ -194,7 +195,9 @@ impl Announcer {
             // Its name, its lines or other parts of it are incomplete.
             return;
         }
-        let raw = scribe.load(code).into_raw();
+        let place = if code.lines.is_empty() { place_in(code.name) } else { None };
+        let code = if place.is_some() { code.lines(place.as_slice()) } else { *code };
+        let raw = scribe.load(&code).into_raw();
         self.insert(scribe, address, LiveCode { size, raw, file, index }, true);
     }
 
@@ -247,6 +250,14 @@ impl Announcer {
             }
         }
     }
+}
+
+/// Where the function begins, if the name says it: the line of all of the code, as no finer ones are known. The name stays as it is: a
+/// profile may have many functions of one name in a file, and several tiers of each.
+fn place_in(name: &[u8]) -> Option<Line<'_>> {
+    let FunctionName { file, line, column, .. } = FunctionName::placed_of(name)?;
+    let path = file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/"));
+    Some(Line::new_bytes(0, path.unwrap_or(file), line).column(column))
 }
 
 /// Copies the bytes at an address of this process, if they are readable.

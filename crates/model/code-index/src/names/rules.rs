@@ -47,7 +47,17 @@ const RULES: [Rule; 13] = [
     postgresql,
 ];
 
+/// The rules of names with a place, which borrow all of its parts: they allocate nothing.
+const PLACED_RULES: [Rule; 4] = [v8, spidermonkey, luajit, moarvm];
+
 impl<'a> FunctionName<'a> {
+    /// The function that the name of a code places: file and line are known. The same as [`Self::of`], for libraries in a foreign process:
+    /// nothing is allocated.
+    #[must_use]
+    pub fn placed_of(code: &'a [u8]) -> Option<Self> {
+        PLACED_RULES.iter().find_map(|rule| rule(code)).filter(Self::has_place)
+    }
+
     /// What the name of a code says.
     #[must_use]
     pub fn of(code: &'a [u8]) -> Self {
@@ -625,6 +635,9 @@ mod tests {
         fn any_name_is_read(code in prop_oneof![made(), prop::collection::vec(any::<u8>(), 0..40)]) {
             let name = FunctionName::of(&code);
             prop_assert!(is_part(name.file, &code));
+            let placed = FunctionName::placed_of(&code);
+            prop_assert_eq!(placed.as_ref(), Some(&name).filter(|name| name.has_place()));
+            prop_assert!(placed.is_none_or(|name| matches!(name.function, Cow::Borrowed(_))));
             // Tiers of some runtimes are marks in the name.
             prop_assert!(name.tier.is_none_or(|tier| !tier.is_empty()));
             match &name.function {

@@ -160,6 +160,17 @@ impl Map {
     }
 }
 
+impl Map {
+    /// A file as Valgrind names it where it has the lines itself, so that a function is of one file: `./p.raku` for `p.raku`.
+    fn as_in_valgrind(&mut self, file: Rc<[u8]>) -> Rc<[u8]> {
+        if file.is_empty() || file.contains(&b'/') {
+            return file;
+        }
+        let name = [b"./", &*file].concat();
+        Rc::clone(self.files.entry(name.into()).or_insert_with_key(|name| name.clone().into()))
+    }
+}
+
 impl CodeMap for Map {
     fn at(&mut self, address: u64) -> Option<Owner> {
         let known = self.known.at(address)?;
@@ -227,7 +238,8 @@ impl CodeMap for Map {
 
     fn announced_place(&mut self, function: &[u8], address: u64, line: u64) -> Option<Place> {
         let known = self.announced(function, address, line > 0)?;
-        self.place_in(&known, address)
+        let place = self.place_in(&known, address)?;
+        Some(Place { file: self.as_in_valgrind(place.file), ..place })
     }
 }
 
