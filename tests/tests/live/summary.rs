@@ -397,8 +397,8 @@ fn rakudo_that_compiles_and_runs() {
     let said = &recorded.said;
     assert!(said.contains("stacks by --call-graph dwarf,"), "{said}");
     let stacks = &recorded.report["stacks"];
-    // By frame pointers, one in a hundred is.
-    assert!(number(&stacks["whole"]) * 5 >= number(&stacks["stacks"]), "{stacks}");
+    // By frame pointers, one in a hundred is. The compiler's are deeper than the copies at times.
+    assert!(number(&stacks["whole"]) * 10 >= number(&stacks["stacks"]) * 9, "{stacks}");
     let compiled = top(&recorded.report, "fib");
     assert!(number(&compiled["inclusive"]) > 10, "{compiled}");
 }

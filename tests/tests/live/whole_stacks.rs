@@ -60,6 +60,16 @@ fn stacks_reach_the_bottom() {
     }
 }
 
+/// MoarVM's code has a frame pointer and no tables: the images say so.
+#[test]
+fn stacks_of_rakudo_reach_the_bottom() {
+    let program = || vec!["rakudo-m".into(), script("spin.raku")];
+    let counts = Stacks::of(record(|_| program())).expect_agreement("Rakudo 2022.12");
+    let WholeStacks { stacks, raw, injected, counted, .. } = counts;
+    assert!(injected * 100 >= stacks * 98 && counted * 100 >= stacks * 98, "{counts:?}");
+    assert!(raw < injected, "{counts:?}");
+}
+
 /// Erlang's processes have stacks of their own, which are not copied while C runs. A stack of Erlang's own code is whole.
 #[test]
 fn stacks_of_erlang_s_own_code_reach_the_bottom() {

@@ -92,14 +92,17 @@ impl Images {
         let mut added = Vec::new();
         // Readers distinguish images by name, without the folder.
         let mut arenas_of_pids = behind_earlier_images(index);
-        // For the current address space; arenas of one address space are adjacent in the plan.
+        // For the current address space; arenas of one address space are adjacent in the plan, in ascending order.
         let mut free: Option<(AddressSpaceId, Free)> = None;
+        // Where the tables of its earlier arenas end. They stay mapped: those of another image at the same address would hide them.
+        let mut tables_end = 0;
         for arena in &plan.arenas {
             let Some(folder) = options.folder else { continue };
             if index.stack_copies && free.as_ref().is_none_or(|(space, _)| *space != arena.space) {
                 // Free in all of its arenas, with space for their tables.
                 let spans = plan.arenas_of(arena.space).iter().map(|arena| arena.span.clone());
                 free = Some((arena.space, spaces.free(arena.space, spans)));
+                tables_end = 0;
             }
             let pid = index.processes.pid(arena.space);
             let arenas_of_pid: &mut usize = arenas_of_pids.entry(pid).or_default();
@@ -107,7 +110,7 @@ impl Images {
             *arenas_of_pid += 1;
             // Images of one time need tables at different addresses.
             let is_layered = arena.images_at(0).len() > 1;
-            let mut taken = 0;
+            let mut taken = tables_end;
             for (part, image) in arena.images.iter().enumerate() {
                 let is_only = arena.images.len() == 1 || is_layered && part == 0;
                 let part = (!is_only).then_some(part);
@@ -134,8 +137,10 @@ impl Images {
                         place,
                     )?
                 };
-                if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
-                    taken = tables.address + tables.len;
+                if let Some(tables) = &finished.eh_frame {
+                    let end = tables.address + tables.len;
+                    tables_end = tables_end.max(end);
+                    taken = if is_layered { end } else { taken };
                 }
                 let number = images.written.len();
                 add_mappings(number, arena.space, image, &finished, index.stack_copies, &mut added);

@@ -1,9 +1,11 @@
 //! Recordings with copies of the stacks: an image for each span of time.
 
+use std::collections::BTreeSet;
+
 use object::{Object, ObjectSection};
 
 use crate::inject::recording::{Attr, REGS_USER, STACK_USER, USUAL};
-use crate::inject::scene::{Expected, Injected, Jit, PID, Scene, begun_with};
+use crate::inject::scene::{CODE, Expected, Injected, Jit, MS, PID, Scene, begun_with};
 
 fn expect(jit: Jit, samples: &[Expected<'_>]) -> (Scene, Injected) {
     let (scene, mut recording) = begun_with(Attr::new(USUAL | REGS_USER | STACK_USER), jit);
@@ -59,4 +61,27 @@ fn images_have_unwind_tables_even_if_no_code_has() {
     let events = scene.run("perf script -i out.data --show-mmap-events");
     let is_of_tables = |line: &str| line.contains(": r--p ") && line.ends_with(&path);
     assert!(events.lines().any(is_of_tables), "{events}");
+}
+
+/// The first free address above two arenas may be the same. perf reads the tables of an image where they are mapped: those of the
+/// other image there would hide them.
+#[test]
+fn tables_of_images_have_places_of_their_own() {
+    let between = 32 << 20;
+    let jit = Jit::begun().code(20, 0, "near").code(20, between, "far");
+    let (scene, mut recording) = begun_with(Attr::new(USUAL | REGS_USER | STACK_USER), jit);
+    // Nothing is free between the two.
+    recording.map(PID, CODE..CODE + between + 0x1000, "//anon", 3 * MS);
+    scene.expect(
+        &mut recording,
+        &[
+            (PID, 21, 1, "near+0x1 jit-5000007-0.elf"),
+            (PID, 22, between + 1, "far+0x1 jit-5000007-1.elf"),
+        ],
+    );
+    let events = scene.run("perf script -i out.data --show-mmap-events");
+    let tables = events.lines().filter(|line| line.contains(": r--p ") && line.ends_with(".elf"));
+    let address = |line: &str| line.split_once('[')?.1.split_once('(').map(|it| it.0.to_owned());
+    let addresses: BTreeSet<String> = tables.filter_map(address).collect();
+    assert_eq!(addresses.len(), 2, "{events}");
 }
