@@ -5,6 +5,7 @@ mod codes;
 mod extension_properties;
 mod extensions;
 mod made;
+mod moarvm;
 mod properties;
 mod records;
 mod source_positions;
