@@ -110,7 +110,7 @@ mod tests {
         let mut expected = Vec::new();
         let unwind = Unwind::FramePointer { prologue: 0, signed: false };
         unwind_info::eh_frame(Machine::X86_64, 0x40, 0x40, &unwind, &mut expected).unwrap();
-        assert_eq!(described(code.clone()), Some(expected));
+        assert_eq!(described(code), Some(expected));
 
         // What the runtime says stays.
         assert_eq!(described(code.unwind(Unwind::EhFrame(b"own"))), Some(b"own".to_vec()));
