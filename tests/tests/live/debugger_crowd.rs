@@ -180,7 +180,7 @@ fn lldb_of_debian_13_knows_the_crowd() {
     knows_the_crowd(Debugger::NewLldb);
 }
 
-/// Nothing waits that the debugger can take in three seconds: at each stop the stack is whole, although the functions run as soon as they are announced.
+/// So few calls never wait, however busy the machine is: at each stop the stack is whole, although the functions run as soon as they are announced.
 fn knows_a_burst(debugger: Debugger) {
     let words = ["300", "--seed", "7"];
     let truth = truth(&words);

@@ -25,7 +25,7 @@
 //!   are at most n / 1,000 files plus 64. For gdb, the new file is in the list before the old ones are removed; for lldb, which
 //!   forgets sections by their addresses, after.
 //! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. When
-//!   256 calls have been made in a row, and have taken three seconds, further calls may take up at most half of the time. Code that
+//!   1,024 calls have been made in a row, and have taken three seconds, further calls may take up at most half of the time. Code that
 //!   is announced faster waits for as long as the last calls took; then all waiting code is shown at once. A thread does this,
 //!   which is created when it is first needed. With [`Options::each`], nothing waits.
 //! - **Up to date.** Unloaded code is removed from its file in place. A debugger that is attached, as its breakpoint in
