@@ -47,15 +47,20 @@ const RULES: [Rule; 13] = [
     postgresql,
 ];
 
-/// The rules of names with a place, which borrow all of its parts: they allocate nothing.
-const PLACED_RULES: [Rule; 4] = [v8, spidermonkey, luajit, moarvm];
+/// The rules that borrow all parts of a name, and so allocate nothing. Of the others, only HotSpot's knows names that end in a place.
+const BORROWING_RULES: [Rule; 10] =
+    [v8, spidermonkey, jsc, dotnet, php, luajit, erlang, moarvm, cpython, postgresql];
 
 impl<'a> FunctionName<'a> {
-    /// The function that the name of a code places: file and line are known. The same as [`Self::of`], for libraries in a foreign process:
+    /// What the name of a code says if that has a file and a line: the same as [`Self::of`], for libraries in a foreign process, as
     /// nothing is allocated.
     #[must_use]
     pub fn placed_of(code: &'a [u8]) -> Option<Self> {
-        PLACED_RULES.iter().find_map(|rule| rule(code)).filter(Self::has_place)
+        let is_hidden = |class: &[u8]| code.windows(class.len()).any(|part| part == class);
+        if HIDDEN_CLASSES.into_iter().any(is_hidden) {
+            return None;
+        }
+        BORROWING_RULES.iter().find_map(|rule| rule(code)).filter(Self::has_place)
     }
 
     /// What the name of a code says.
@@ -376,6 +381,24 @@ mod tests {
     }
 
     #[test]
+    fn a_place_belongs_to_the_rule_that_knows_the_name() {
+        for code in [
+            "JSC-DFG: f(/x.js:1)",
+            "JIT$f(/x.php:1)",
+            "a.b$$Lambda/0x7f12(/x.raku:1)",
+            "py::f:/x.py",
+            "TRACE-1$f$5",
+            "JS:f-7-liftoff",
+        ] {
+            assert_eq!(FunctionName::placed_of(code.as_bytes()), None, "{code}");
+        }
+        for code in ["f(/x.raku:1)", "JS:*f /x.js:1:2", "TRACE_3::/x.lua:7", "Ion: f (x.js:1:2)"] {
+            let name = FunctionName::of(code.as_bytes());
+            assert_eq!(FunctionName::placed_of(code.as_bytes()), Some(name), "{code}");
+        }
+    }
+
+    #[test]
     fn names_with_a_place() {
         for (code, function, file, line, column, tier) in [
             ("JS:*spin /a/spin.js:1:14", "spin", "/a/spin.js", 1, 14, "turbofan"),
@@ -636,7 +659,9 @@ mod tests {
             let name = FunctionName::of(&code);
             prop_assert!(is_part(name.file, &code));
             let placed = FunctionName::placed_of(&code);
-            prop_assert_eq!(placed.as_ref(), Some(&name).filter(|name| name.has_place()));
+            let is_hidden = code.windows(6).any(|part| part == b"Lambda");
+            let expected = Some(&name).filter(|name| name.has_place() && !is_hidden);
+            prop_assert_eq!(placed.as_ref().filter(|_| !is_hidden), expected);
             prop_assert!(placed.is_none_or(|name| matches!(name.function, Cow::Borrowed(_))));
             // Tiers of some runtimes are marks in the name.
             prop_assert!(name.tier.is_none_or(|tier| !tier.is_empty()));
