@@ -234,6 +234,8 @@ struct Counts {
     /// Callers on stacks, by whether their line has the call.
     callers: u64,
     others: u64,
+    /// The same for interpreted callers whose line has not: some classes that the JVM generates have usual names.
+    interpreted_others: u64,
     /// Stacks whose callers are not looked at, because perf has others than we.
     not_trusted: usize,
 }
@@ -305,7 +307,9 @@ fn compare(recording: &Recording, files: &ClassFiles) -> Counts {
             if file.calls(method, *line, callee) {
                 counts.callers += 1;
             } else if !is_generated(callee_class) {
-                counts.others += 1;
+                let is_compiled = compiled.has(&frame.dso, recording.address(depth, frame));
+                *(if is_compiled { &mut counts.others } else { &mut counts.interpreted_others }) +=
+                    1;
             }
         }
     }
@@ -348,5 +352,6 @@ fn expect_lines(jdk: &Jdk, all: &[Chains]) {
         // Of copied stacks, it is not quite known when images are planned which code is on them.
         let most = if recording.how == Chains::Copied { counts.callers / 500 } else { 0 };
         assert!(counts.others <= most, "{counts:?}");
+        assert!(counts.interpreted_others * 100 <= counts.callers, "{counts:?}");
     }
 }

@@ -36,8 +36,9 @@ fn expect_hot(record: Record, program: &[&str]) {
         let count = lines.iter().filter(|other| *other == line).count();
         assert!(count > 5, "{count} samples on line {line}");
     }
-    // No line is above the work: there, what V8 compiles has its first lines.
-    assert!(lines.iter().all(|&line| line > 29), "{lines:?}");
+    // What V8 compiles has its first lines above the work. Only the module's own code begins there.
+    let above = lines.iter().filter(|&&line| line <= 29).count();
+    assert!(above * 100 <= lines.len(), "{lines:?}");
 }
 
 /// deno keeps the source map in its cache.
