@@ -104,7 +104,8 @@ impl InterpretedMethods {
         }
         let State { seen, announced, .. } = &mut *state;
         let mut file = SourceFile::default();
-        classes.scan(seen, |method| {
+        let lines_left = if no_lines { 0 } else { MOST_WITH_LINES.saturating_sub(announced.len()) };
+        classes.scan(seen, lines_left, |method| {
             let end = method.address.saturating_add(method.size);
             // Their memory was freed.
             while let Some((&start, (before, _))) = announced.range(..end).next_back()
@@ -112,7 +113,6 @@ impl InterpretedMethods {
             {
                 announced.remove(&start);
             }
-            file.no_lines = no_lines || announced.len() >= MOST_WITH_LINES;
             if announced.len() < MOST
                 && let Some(code) = announce(scribe, style, method, &mut file)
             {
@@ -129,15 +129,14 @@ impl InterpretedMethods {
 /// The path of the source file of the last method: those of a class follow one another.
 #[derive(Debug, Default)]
 struct SourceFile {
-    /// There are no lines to be announced, and so no path.
-    no_lines: bool,
     class: Vec<u8>,
     path: String,
 }
 
 impl SourceFile {
     fn of(&mut self, style: &Style, class: &str, method: ClassMethod<'_>) -> &str {
-        if self.no_lines {
+        // Without lines, nothing is in it.
+        if method.lines.is_empty() {
             return "";
         }
         if method.class != self.class {

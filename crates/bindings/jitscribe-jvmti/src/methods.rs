@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustc_hash::FxBuildHasher;
 
 use crate::env::{Env, Vm};
+use crate::hotspot::ascending;
 use crate::jvmti::MethodId;
 use crate::names::{self, Format};
 
@@ -194,9 +195,7 @@ fn lines(env: Env, id: MethodId) -> Lines {
             .collect()
     });
     let mut lines: Vec<(u16, u16)> = read.unwrap_or_default();
-    // A class file may have them in any order; of two for one bytecode, the first is valid, as for the JVM.
-    lines.sort_by_key(|(start, _)| *start);
-    lines.dedup_by_key(|(start, _)| *start);
+    ascending(&mut lines);
     Lines(lines)
 }
 

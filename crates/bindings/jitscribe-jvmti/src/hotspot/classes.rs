@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use super::line_numbers::Compression;
+use super::line_numbers::{Compression, ascending};
 use super::memory::Pages;
 use super::structs::{Field, Library};
 
@@ -153,13 +153,20 @@ impl Classes {
         })
     }
 
-    /// Calls `see` with the methods of each class that no earlier scan has `seen`. Abstract methods are left out.
-    pub(crate) fn scan(&self, seen: &mut Seen, mut see: impl FnMut(ClassMethod<'_>)) {
+    /// Calls `see` with the methods of each class that no earlier scan has `seen`. Abstract methods are left out. At most
+    /// `lines_left` methods have lines: those of the others are not read.
+    pub(crate) fn scan(
+        &self,
+        seen: &mut Seen,
+        lines_left: usize,
+        mut see: impl FnMut(ClassMethod<'_>),
+    ) {
         let fields = &self.fields;
         let mut scan = Scan {
             classes: self,
             pages: Pages::default(),
             text: Vec::new(),
+            lines_left,
             table: Vec::new(),
             lines: Vec::new(),
         };
@@ -190,6 +197,8 @@ struct Scan<'a> {
     classes: &'a Classes,
     pages: Pages,
     text: Vec<u8>,
+    /// How many more methods may have lines.
+    lines_left: usize,
     /// A compressed line table, and what it says.
     table: Vec<u8>,
     lines: Vec<(u16, u16)>,
@@ -269,8 +278,9 @@ impl Scan<'_> {
             };
             let of_name = symbol(fields.name)?;
             symbol(fields.descriptor)?;
-            if code_size == 0 || self.lines(constants, code_size).is_none() {
-                self.lines.clear();
+            self.lines.clear();
+            if code_size > 0 && self.lines_left > 0 && self.lines(constants, code_size).is_some() {
+                self.lines_left -= 1;
             }
             see(ClassMethod {
                 address: address as u64,
@@ -301,7 +311,7 @@ impl Scan<'_> {
         found
     }
 
-    /// Reads the line table of a method into `self.lines`.
+    /// Reads the line table of a method into `self.lines`, which stays empty if there is none.
     fn lines(&mut self, constants: usize, code_size: usize) -> Option<()> {
         let fields = self.classes.lines.as_ref()?;
         if self.value(constants, fields.flags)? & HAS_LINES == 0 {
@@ -312,10 +322,11 @@ impl Scan<'_> {
         self.table.clear();
         let table = constants.checked_add(behind_code)?;
         self.pages.append(table, size.min(LARGEST_TABLE), &mut self.table)?;
-        fields.compression.lines(&self.table, &mut self.lines)?;
-        // A class file may have them in any order; of two for one bytecode, the first is valid, as for the JVM.
-        self.lines.sort_by_key(|(start, _)| *start);
-        self.lines.dedup_by_key(|(start, _)| *start);
+        if fields.compression.lines(&self.table, &mut self.lines).is_none() {
+            self.lines.clear();
+            return None;
+        }
+        ascending(&mut self.lines);
         Some(())
     }
 

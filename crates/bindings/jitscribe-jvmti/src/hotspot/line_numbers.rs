@@ -78,6 +78,13 @@ impl Compression {
     }
 }
 
+/// Sorts bytecode indices with their lines. A class file may have them in any order; of two for one bytecode, the first is valid, as for
+/// the JVM.
+pub(crate) fn ascending(lines: &mut Vec<(u16, u16)>) {
+    lines.sort_by_key(|(start, _)| *start);
+    lines.dedup_by_key(|(start, _)| *start);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

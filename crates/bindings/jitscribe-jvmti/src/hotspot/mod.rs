@@ -23,6 +23,7 @@ use structs::{Field, Library};
 
 pub(crate) use classes::{ClassMethod, Classes, Seen};
 pub(crate) use code_heap::{CodeHeaps, Nmethod};
+pub(crate) use line_numbers::ascending;
 
 /// What is known about HotSpot's structures.
 #[derive(Debug, Default)]

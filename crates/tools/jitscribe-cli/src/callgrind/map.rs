@@ -26,6 +26,8 @@ pub struct Map {
     /// Indexed by code number.
     entries: Vec<Option<FunctionEntry>>,
     files: HashMap<Box<[u8]>, Rc<[u8]>>,
+    /// Files without a folder, as Valgrind names them.
+    in_valgrind: HashMap<Rc<[u8]>, Rc<[u8]>>,
     /// Where relative files may be.
     folders: Vec<PathBuf>,
     /// How functions are named; computed when the first one is.
@@ -71,6 +73,7 @@ impl Map {
             no_image,
             entries: Vec::new(),
             files: HashMap::new(),
+            in_valgrind: HashMap::new(),
             folders,
             names: None,
             last: None,
@@ -166,8 +169,15 @@ impl Map {
         if file.is_empty() || file.contains(&b'/') {
             return file;
         }
-        let name = [b"./", &*file].concat();
-        Rc::clone(self.files.entry(name.into()).or_insert_with_key(|name| name.clone().into()))
+        if let Some(name) = self.in_valgrind.get(&file) {
+            return Rc::clone(name);
+        }
+        if self.in_valgrind.len() > FILES {
+            self.in_valgrind.clear();
+        }
+        let name: Rc<[u8]> = [b"./", &*file].concat().into();
+        self.in_valgrind.insert(file, Rc::clone(&name));
+        name
     }
 }
 
