@@ -220,11 +220,18 @@ fn made(make: Make, n: u64) -> TempDir {
     folder
 }
 
-/// `jitscribe inject` of what is in `folder`, without the list of functions, for which the recording is read again.
+/// `jitscribe inject` of what is in `folder`.
 fn inject_in(folder: &Path) -> Command {
     let mut command = jitscribe();
-    command.args(["inject", "-q", "--allow-empty", "-f", "-i"]).arg(folder.join("p.data"));
+    command.args(["inject", "--allow-empty", "-f", "-i"]).arg(folder.join("p.data"));
     command.arg("-o").arg(folder.join("q.data")).arg("--aux-dir").arg(folder);
+    command
+}
+
+/// The same without the list of functions, for which the recording is read again.
+fn quiet_inject_in(folder: &Path) -> Command {
+    let mut command = inject_in(folder);
+    command.arg("-q");
     command
 }
 
@@ -266,7 +273,7 @@ macro_rules! costs {
     ($($name:ident: $make:expr, $n:literal;)*) => {
         $(#[test]
         fn $name() {
-            grows_like_its_size($make, $n, inject_in);
+            grows_like_its_size($make, $n, quiet_inject_in);
         })*
     };
 }
