@@ -68,7 +68,7 @@ def run(*command, cwd=None):
 def of_folded(path, own, counts=lambda frames: True):
     """Folded stacks, of all threads. `own` gets the text of a frame, `counts` those of a stack, the innermost first."""
     found = Counts()
-    with open(path) as file:
+    with open(path, errors="replace") as file:
         for line in file:
             stack, weight = line.rsplit(" ", 1)
             frames = stack.split(";")[::-1]
@@ -183,14 +183,67 @@ class Python:
     def theirs(self, folder):
         raw = os.path.join(folder, "stacks")
         spy = os.path.join(os.path.dirname(self.python), "py-spy")
-        options = ("record", "--full-filenames", "--function", "--rate", "149", "-f", "raw", "-o", raw)
-        run(spy, *options, "--", self.python, *self.arguments, cwd=folder)
+        # The program stands still for a third of a second for each sample: its stacks are deep.
+        options = ("record", "--full-filenames", "--function", "--rate", "25", "-f", "raw", "-o", raw)
+        # It fails after it has written its file if the program was gone before it looked for its end.
+        subprocess.run((spy, *options, "--", self.python, *self.arguments), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
         def own(frame):
-            found = re.match(r"(.*) \((.*\.py)\)$", frame)
+            found = re.match(r"(.*) \((.*\.py)(?::\d+)?\)$", frame)
             return found and self.key(*found.groups())
 
         return of_folded(raw, own)
+
+
+class Elixir:
+    """Functions; the other profiler is a process of Erlang's that asks for the stack of the one that works."""
+
+    other = "Process.info/2"
+    # Erlang answers when the process yields, which it does at calls: where calls are, and not where time is spent.
+    kinds = ("total",)
+    written = re.compile(r"^(?!global::)[\w.]+[.:].+/\d+$")
+
+    def __init__(self, script):
+        self.script = script
+
+    @staticmethod
+    def name(raw):
+        """Functions within a function count as that function, as in jitscribe."""
+        module, function, arity = re.match(r"'?(?:Elixir\.)?([\w.]+)'?:'?(.*?)'?/(\d+)$", raw).groups()
+        inner = re.match(r"-(.*)/(\d+)-(?:fun-\d+-|\w+\$\^\d+/\d+-\d+-|[\w^/-]+)$", function)
+        function, arity = inner.groups() if inner else (function, arity)
+        return f"{module}.{function}/{arity}"
+
+    @classmethod
+    def own(cls, frame):
+        name = frame.removesuffix("_[j]")
+        is_function = name != frame and cls.written.match(name)
+        return re.sub(r"^(\w+):", r"\1.", name) if is_function else None
+
+    @staticmethod
+    def add(counts, functions, weight=1):
+        """The formatter's own part: what calls it is the script's, which differs between the two."""
+        entry = "Code.format_string!/2"
+        if entry in functions:
+            counts.add(functions[: functions.index(entry) + 1], weight)
+
+    def ours(self, folder):
+        counts = Counts()
+        with open(exported("--folded", ("elixir", self.script), (), folder)) as file:
+            for line in file:
+                stack, weight = line.rsplit(" ", 1)
+                functions = map(self.own, stack.split(";")[::-1])
+                self.add(counts, [function for function in functions if function], int(weight))
+        return counts
+
+    def theirs(self, folder):
+        stacks = os.path.join(folder, "stacks")
+        run("elixir", self.script, stacks, cwd=folder)
+        counts = Counts()
+        with open(stacks) as file:
+            for line in file:
+                self.add(counts, [self.name(frame) for frame in line.rstrip("\n").split("\t")])
+        return counts
 
 
 def shares(runs, which, function):
@@ -237,6 +290,7 @@ def main():
         "tsc": Node(f"{modules}/typescript/bin/tsc", "-p", inputs),
         "H2": Java("-cp", f"{inputs}:/usr/share/java/h2.jar", "Queries", "120"),
         "Lucene": Java("-XX:+UseSerialGC", "-cp", f"{inputs}:{jars}", "Index", "12"),
+        "Elixir": Elixir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "format.exs")),
         "pylint": Python(python, "-m", "pylint", "--disable=all", "--enable=E,W", checked),
     }
     print("| Program | Other profiler | Samples, ours and theirs | By | In both top tens | Within the error | Largest difference |")
@@ -252,7 +306,7 @@ def main():
                 with tempfile.TemporaryDirectory() as folder:
                     runs.append(take(folder))
         counted = " and ".join(f"{sum(counts.samples for counts in runs):,}" for runs in (ours, theirs))
-        for which in ("self", "total"):
+        for which in getattr(program, "kinds", ("self", "total")):
             rows, both = compare(which, ours, theirs)
             within = sum(row[3] for row in rows)
             function, mine, other, _ = max(rows, key=lambda row: abs(row[1] - row[2]))

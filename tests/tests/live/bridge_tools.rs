@@ -6,7 +6,7 @@ use std::process::Command;
 use end_to_end::bridge::{folder_with, letters, run_with};
 use end_to_end::map_oracle::MapOracle;
 use end_to_end::profile::Profile;
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::{argument, crate_dir, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -231,4 +231,62 @@ fn a_map_gets_assembly_under_perf() {
         .current_dir(dir.path());
     let shown = run(&mut annotate).stdout;
     assert!(shown.contains("push") && shown.contains("%rbp"), "{shown}");
+}
+
+/// Compiles the program whose code has names with a place.
+fn places() -> (TempDir, String) {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = dir.path().join("places");
+    let source = crate_dir().join("workloads/bridge/places.c");
+    run(tool("cc").args(["-O1", "-o"]).arg(&program).arg(source));
+    (dir, argument(program))
+}
+
+/// What Valgrind's tools that print stacks write themselves, while the program runs: each frame of such code has the file and the line of its name.
+#[test]
+fn frames_in_valgrinds_output_have_the_place_of_their_name() {
+    let leaks = ["--leak-check=full", "--num-callers=4"];
+    for (tool, options) in [
+        ("memcheck", &leaks[..]),
+        ("massif", &["--detailed-freq=1", "--threshold=0"]),
+        ("dhat", &[]),
+    ] {
+        let (dir, program) = places();
+        let with = [&[tool], options, &["-o", "out"]].concat();
+        let ran = run_with(dir.path(), &with, &[&program]);
+        let pid = ran.stdout.lines().next().expect("a process id");
+        _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
+        let output = std::fs::read_to_string(dir.path().join(format!("out.{pid}")));
+        let output = output.expect("a file with the process id");
+        for frame in [
+            "collatz(p.raku:1) (p.raku:1)",
+            "find(src/q.nqp:9) (q.nqp:9)",
+            "JS:*f file:///a/x.js:2:3 (x.js:2)",
+            "py::g:y.py (y.py:0)",
+            "plain(int) (in ",
+        ] {
+            assert!(output.contains(&format!(": {frame}")), "{tool}: {frame}: {output}");
+        }
+        assert!(!ran.stderr.contains("unknown DHAT client request"), "{tool}: {}", ran.stderr);
+    }
+}
+
+/// A debugger stops where the name of a function says that it begins.
+#[test]
+fn a_breakpoint_at_the_place_of_a_name() {
+    let (dir, program) = places();
+    let gdb = ["gdb", "-batch", "-ex", "set breakpoint pending on", "-ex", "break p.raku:1"];
+    let then = ["-ex", "break x.js:2", "-ex", "run", "-ex", "backtrace", "-ex", "continue"];
+    let last = ["-ex", "backtrace", "-ex", "kill"];
+    let printed = run_with(dir.path(), &[&gdb[..], &then, &last].concat(), &[&program]).stdout;
+    for frame in
+        [" in collatz(p.raku:1) () at p.raku:1", "JS:*f file:///a/x.js:2:3 () at /a/x.js:2"]
+    {
+        assert!(printed.contains(frame), "{frame}: {printed}");
+    }
+    let setting = "settings set target.process.stop-on-exec false";
+    let lldb = ["lldb", "-b", "-o", setting, "-o", "breakpoint set -f q.nqp -l 9", "-o", "run"];
+    let then = ["-o", "bt", "-o", "kill"];
+    let printed = run_with(dir.path(), &[&lldb[..], &then].concat(), &[&program]).stdout;
+    assert!(printed.contains("find(src/q.nqp:9) at q.nqp:9"), "{printed}");
 }

@@ -252,8 +252,8 @@ impl Announcer {
     }
 }
 
-/// Where the function begins, if the name says it: the line of all of the code, as no finer ones are known. The name stays as it is: a
-/// profile may have many functions of one name in a file, and several tiers of each.
+/// Where the function begins, if the name says it: the line of all of the code, as no finer ones are known; 0 if only the file is. The name
+/// stays as it is: a profile may have many functions of one name in a file, and several tiers of each.
 fn place_in(name: &[u8]) -> Option<Line<'_>> {
     let FunctionName { file, line, column, .. } = FunctionName::placed_of(name)?;
     let path = file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/"));

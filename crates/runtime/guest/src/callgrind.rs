@@ -7,23 +7,11 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::valgrind::is_under_valgrind;
+use crate::valgrind::{is_tool, is_under_valgrind};
 
 /// Whether callgrind runs the process, and no option affects which code it counts.
 pub(crate) fn counts_all() -> bool {
-    is_under_valgrind() && is_callgrind() && !is_chosen()
-}
-
-/// Whether the Valgrind that runs the process is callgrind. Valgrind answers for `/proc/self/exe` with the program, and not for
-/// this name.
-fn is_callgrind() -> bool {
-    let mut target = [0_u8; 512];
-    let path = c"/proc/thread-self/exe";
-    // SAFETY: a string, and a buffer of this size, into which it writes.
-    let length = unsafe { libc::readlink(path.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
-    let length = usize::try_from(length).unwrap_or(0);
-    let target = target.get(..length).unwrap_or_default();
-    target.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"callgrind-"))
+    is_under_valgrind() && is_tool(b"callgrind-") && !is_chosen()
 }
 
 /// Whether the user chose which code is counted, in any place that Valgrind takes options from, or whether this cannot be found

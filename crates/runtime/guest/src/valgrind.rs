@@ -5,6 +5,8 @@
 //! in.
 #![allow(unsafe_code)]
 
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
 /// `RUNNING_ON_VALGRIND`: the number of nested Valgrinds.
 const RUNNING_ON_VALGRIND: usize = 0x1001;
 /// `VALGRIND_DISCARD_TRANSLATIONS`: Valgrind detects changed code only in anonymous memory, and nowhere else.
@@ -29,6 +31,36 @@ const MOST: usize = 128 << 20;
 #[must_use]
 pub fn is_under_valgrind() -> bool {
     request(&[RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0
+}
+
+/// Whether the tool that Valgrind runs the process with has a name that begins so. Valgrind answers for `/proc/self/exe` with the program,
+/// and not for this name.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_tool(begin: &[u8]) -> bool {
+    let mut target = [0_u8; 512];
+    let path = c"/proc/thread-self/exe";
+    // SAFETY: a string, and a buffer of this size, into which it writes.
+    let length = unsafe { libc::readlink(path.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    let length = usize::try_from(length).unwrap_or(0);
+    let target = target.get(..length).unwrap_or_default();
+    target.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(begin))
+}
+
+/// Whether the tool logs each request that is memcheck's (`dh_handle_client_request` in `dhat/dh_main.c`); the others ignore it.
+fn warns_of_requests() -> bool {
+    const UNKNOWN: u8 = 0;
+    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match ANSWER.load(Relaxed) {
+        UNKNOWN => {
+            #[cfg(target_os = "linux")]
+            let warns = is_tool(b"dhat-");
+            #[cfg(not(target_os = "linux"))]
+            let warns = false;
+            ANSWER.store(1 + u8::from(warns), Relaxed);
+            warns
+        }
+        answer => answer == 2,
+    }
 }
 
 /// Whether Valgrind knows a source line for the instruction at this address.
@@ -90,7 +122,7 @@ pub fn make_defined(address: usize, size: usize) {
 }
 
 fn in_parts(what: usize, mut address: usize, mut size: usize) {
-    if !is_under_valgrind() {
+    if !is_under_valgrind() || warns_of_requests() {
         return;
     }
     while size > 0 {

@@ -52,15 +52,15 @@ const BORROWING_RULES: [Rule; 10] =
     [v8, spidermonkey, jsc, dotnet, php, luajit, erlang, moarvm, cpython, postgresql];
 
 impl<'a> FunctionName<'a> {
-    /// What the name of a code says if that has a file and a line: the same as [`Self::of`], for libraries in a foreign process, as
-    /// nothing is allocated.
+    /// What the name of a code says if that has a file: the same as [`Self::of`], for libraries in a foreign process, as nothing is
+    /// allocated.
     #[must_use]
     pub fn placed_of(code: &'a [u8]) -> Option<Self> {
         let is_hidden = |class: &[u8]| code.windows(class.len()).any(|part| part == class);
         if HIDDEN_CLASSES.into_iter().any(is_hidden) {
             return None;
         }
-        BORROWING_RULES.iter().find_map(|rule| rule(code)).filter(Self::has_place)
+        BORROWING_RULES.iter().find_map(|rule| rule(code)).filter(|name| !name.file.is_empty())
     }
 
     /// What the name of a code says.
@@ -386,13 +386,18 @@ mod tests {
             "JSC-DFG: f(/x.js:1)",
             "JIT$f(/x.php:1)",
             "a.b$$Lambda/0x7f12(/x.raku:1)",
-            "py::f:/x.py",
             "TRACE-1$f$5",
             "JS:f-7-liftoff",
         ] {
             assert_eq!(FunctionName::placed_of(code.as_bytes()), None, "{code}");
         }
-        for code in ["f(/x.raku:1)", "JS:*f /x.js:1:2", "TRACE_3::/x.lua:7", "Ion: f (x.js:1:2)"] {
+        for code in [
+            "f(/x.raku:1)",
+            "JS:*f /x.js:1:2",
+            "TRACE_3::/x.lua:7",
+            "Ion: f (x.js:1:2)",
+            "py::f:/x.py",
+        ] {
             let name = FunctionName::of(code.as_bytes());
             assert_eq!(FunctionName::placed_of(code.as_bytes()), Some(name), "{code}");
         }
@@ -660,7 +665,7 @@ mod tests {
             prop_assert!(is_part(name.file, &code));
             let placed = FunctionName::placed_of(&code);
             let is_hidden = code.windows(6).any(|part| part == b"Lambda");
-            let expected = Some(&name).filter(|name| name.has_place() && !is_hidden);
+            let expected = Some(&name).filter(|name| !name.file.is_empty() && !is_hidden);
             prop_assert_eq!(placed.as_ref().filter(|_| !is_hidden), expected);
             prop_assert!(placed.is_none_or(|name| matches!(name.function, Cow::Borrowed(_))));
             // Tiers of some runtimes are marks in the name.
