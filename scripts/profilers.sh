@@ -1,12 +1,12 @@
 #!/bin/sh
-# Compares the ten functions with the most samples with those that other profilers find: V8's own, the JDK's Flight Recorder, py-spy.
+# Compares the ten functions with the most samples with those that other profilers find: V8's own, the JDK's Flight Recorder, py-spy, Erlang's stacks.
 # Usage: scripts/profilers.sh [--runs N] [PROGRAM...]
-# Needs perf, node with npm, a JDK, Python 3.13 as `python3.13` or in $PYTHON, and Debian's libh2-java and liblucene4.10-java. The table is in
+# Needs perf, node with npm, a JDK, Elixir, Python 3.13 as `python3.13` or in $PYTHON, and Debian's libh2-java and liblucene4.10-java. The table is in
 # docs/accuracy.md.
 set -eu
 cd "$(dirname "$0")/.."
 
-for needed in perf node npm javac jfr "${PYTHON:-python3.13}"; do
+for needed in perf node npm javac jfr elixir "${PYTHON:-python3.13}"; do
     command -v "$needed" > /dev/null || { echo "$0: $needed is missing" >&2; exit 1; }
 done
 for jar in h2 lucene-core-4.10.4; do
