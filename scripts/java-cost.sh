@@ -4,6 +4,9 @@
 #
 #   scripts/java-cost.sh [ROUNDS] [STEPS]           default: 7 rounds of 60 steps
 #   ASYNC_PROFILER=libasyncProfiler.so scripts/java-cost.sh
+#   VARIANTS="0 4" scripts/java-cost.sh 15 20       only these rows of the table, of which the first has to be 0
+#
+# At the end stands what each thread of a JVM with the agent takes, which differs less between runs than the whole.
 #
 # "JVM" is the processor time of the JVM and what it starts, measured by time(1) as the profilers' command; "all" includes the profiler, and with
 # jitscribe what is done at the end. Run it on an idle machine: compilers in a JVM decide by the clock.
@@ -62,7 +65,7 @@ run() {
 }
 
 for ((round = 1; round <= rounds; round++)); do
-    for variant in "${!names[@]}"; do
+    for variant in ${VARIANTS:-${!names[@]}}; do
         [ ! -t 2 ] || printf '\rround %d of %d: %s\033[K' "$round" "$rounds" "${names[variant]}" >&2
         echo "$variant $(run "$variant")" >>"$dir/times"
     done
@@ -82,10 +85,38 @@ for line in open(sys.argv[1]):
     rows.setdefault(int(variant), []).append((jvm_user + jvm_system, all_user + all_system))
 print("| | JVM | | all | |\n|---|---:|---:|---:|---:|")
 for variant, name in enumerate(sys.argv[2:]):
+    if variant not in rows:
+        continue
     cells = [name]
     for column in range(2):
         times = [row[column] for row in rows[variant]]
         ratios = [time / none[column] for time, none in zip(times, rows[0])]
         cells += [f"{statistics.median(times):.2f} s", f"{statistics.median(ratios):.2f}"]
     print("| " + " | ".join(cells) + " |")
+END
+
+python3 - java "-agentpath:$agent=interpreted" "${load[@]}" <<'END'
+import collections
+import os
+import subprocess
+import sys
+import time
+
+jvm = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+tasks, last = f"/proc/{jvm.pid}/task", {}
+while jvm.poll() is None:
+    try:
+        for thread in os.listdir(tasks):
+            with open(f"{tasks}/{thread}/comm") as name, open(f"{tasks}/{thread}/schedstat") as times:
+                last[thread] = name.read().strip(), int(times.read().split()[0])
+    except OSError:
+        pass  # It ended.
+    time.sleep(0.1)
+threads = collections.Counter()
+for name, took in last.values():
+    threads[name] += took
+whole = sum(threads.values())
+print(f"\n| Of {whole / 1e9:.1f} s of the JVM's threads | | |\n|---|---:|---:|")
+for name, what in ("Service Thread", "reports of compiled methods to the agent"), ("jitscribe-java", "the agent's thread"):
+    print(f"| {name}: {what} | {threads[name] / 1e9:.2f} s | {100 * threads[name] / whole:.1f} % |")
 END
