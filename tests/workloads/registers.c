@@ -6,9 +6,12 @@
  *   gone   the object is unregistered and its code is unmapped after half of the time; from then on, other code runs
  *   loop   the list has no end
  *   wild   its second entry is not in memory
+ *   late   the code becomes executable half a second after it was registered, as LLVM's may
+ *   file   a file was mapped where the code is
  */
 #define _GNU_SOURCE
 #include <elf.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +57,14 @@ static struct entry *object(const char *name, const void *address, uint64_t size
 /* mov ecx, 1000000; 1: dec ecx; jnz 1b; ret */
 static const unsigned char CODE[] = {0xb9, 0x40, 0x42, 0x0f, 0, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
 
-static void *code(void) {
-  void *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void *code_at(void *address) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (address ? MAP_FIXED : 0);
+  void *memory = mmap(address, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, flags, -1, 0);
   memcpy(memory, CODE, sizeof CODE);
   return memory;
 }
+
+static void *code(void) { return code_at(0); }
 
 static double now(void) {
   struct timespec time;
@@ -74,7 +80,15 @@ int main(int argc, char **words) {
   if (argc != 3) return 2;
   const char *mode = words[1];
   double seconds = atof(words[2]);
-  void *first = code();
+  void *place = 0;
+  if (!strcmp(mode, "file")) {
+    int file = open("/proc/self/exe", O_RDONLY);
+    place = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    close(file);
+  }
+  void *first = code_at(place);
+  int is_late = !strcmp(mode, "late");
+  if (is_late) mprotect(first, 4096, PROT_READ | PROT_WRITE);
   int is_stale = !strcmp(mode, "stale");
   struct entry *entry = object("spin_in_memory", is_stale ? malloc(64) : first, sizeof CODE);
   add(entry);
@@ -84,6 +98,10 @@ int main(int argc, char **words) {
     entry->next = other;
   }
   if (!strcmp(mode, "wild")) entry->next = (void *)0x123456789000;
+  if (is_late) {
+    usleep(500000);
+    mprotect(first, 4096, PROT_READ | PROT_EXEC);
+  }
   printf("ready %p\n", first);
   fflush(stdout);
   if (!strcmp(mode, "gone")) {

@@ -24,5 +24,10 @@ pub fn run(bytes: &[u8]) {
         functions.iter().all(|one| one.size > 0 && one.address.checked_add(one.size).is_some())
     );
     assert!(functions.windows(2).all(|two| two[0].range().end <= two[1].address));
+    let frames = symfile.frames();
+    for function in &functions {
+        let section = frames.of(&function.range());
+        assert!(section.is_none_or(|section| section.len() < bytes.len() + 8));
+    }
     assert!(symfile.lines().is_sorted_by_key(|line| line.address));
 }

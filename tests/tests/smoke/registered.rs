@@ -101,6 +101,49 @@ fn record_names_the_samples() {
 }
 
 #[test]
+fn code_is_named_however_it_comes_to_be_executable() {
+    needs!(Perf);
+    needs!(Trace);
+    let program = Program::build();
+    let path = argument(program.path());
+    let options = ["-F", "999", "--call-graph=none"];
+    for mode in ["late", "file"] {
+        let (named, all) = samples(&Record::new(&options).program(&[&path, mode, "0.5"]));
+        assert!(named > 100 && named * 100 >= all * 80, "{mode}: {named} of {all}");
+    }
+}
+
+#[test]
+fn stacks_go_on_behind_code_without_unwind_info() {
+    needs!(Perf);
+    needs!(Trace);
+    let program = Program::build();
+    let path = argument(program.path());
+    let options = ["-F", "499", "--call-graph=dwarf,4096"];
+    let recorded = Record::new(&options).program(&[&path, "plain", "0.5"]);
+    let stacks = &recorded.report["stacks"];
+    let count = |name: &str| stacks[name].as_u64().expect("a number");
+    assert!(count("whole") > 50, "{stacks}");
+    assert!(count("whole") * 100 >= count("stacks") * 90, "{stacks}");
+}
+
+#[test]
+fn a_core_file_has_the_code() {
+    needs!(Trace);
+    let program = Program::build();
+    let (running, address) = program.start("plain");
+    let core = program.0.path().join("core");
+    let mut gdb = tool("gdb");
+    let command = format!("generate-core-file {}", argument(&core));
+    run(gdb.args(["-batch", "-nx", "-p", &running.pid().to_string(), "-ex", &command]));
+    let events = json_lines(jitscribe().args(["dump", "--json", "--core"]).arg(&core));
+    let loads: Vec<_> = events.iter().filter(|event| event["event"] == "load").collect();
+    let [code] = loads.as_slice() else { panic!("{events:?}") };
+    assert_eq!(code["name"], NAME);
+    assert_eq!(code["address"], format!("{address:#x}"));
+}
+
+#[test]
 fn code_that_is_unregistered_keeps_its_samples_and_gets_no_others() {
     needs!(Perf);
     needs!(Trace);

@@ -9,7 +9,6 @@ pub const SECTION_SYMBOLS: u32 = 2;
 pub const SECTION_RELOCATIONS: u32 = 4;
 pub const SECTION_NO_BITS: u32 = 8;
 pub const SECTION_DYNAMIC_SYMBOLS: u32 = 11;
-pub const SECTION_ALLOCATED: u64 = 2;
 pub const SYMBOL_FUNCTION: u8 = 2;
 
 /// The kinds of files.
@@ -148,11 +147,6 @@ impl Section {
         }
         let rest = object.get(usize::try_from(self.offset).ok()?..)?;
         rest.get(..usize::try_from(self.size).ok()?)
-    }
-
-    /// Whether it is a part of the program, and not only of the file.
-    pub fn is_allocated(&self) -> bool {
-        self.flags & SECTION_ALLOCATED != 0
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`Heads`] | the file of a program or library | where the heads of lists are: also if the symbol is local, or there are a million symbols |
 //! | [`List`] | the memory of a process | which objects are registered; asked again, what has changed |
-//! | [`Symfile`] | an object in the list | functions with address and name, and source lines |
+//! | [`Symfile`] | an object in the list | functions with address and name, source lines, and unwind info |
 //!
 //! Nothing here opens a file or a process: the caller implements [`ReadAt`].
 //!
@@ -53,13 +53,16 @@
 
 mod elf;
 mod fields;
+mod frames;
 mod heads;
 pub mod limits;
 mod lines;
 mod list;
 mod read_at;
+mod relocated;
 mod symfile;
 
+pub use frames::Frames;
 pub use heads::{Heads, Segment};
 pub use lines::SourceLine;
 pub use list::{Change, List};

@@ -10,9 +10,9 @@ use gimli::{
     LittleEndian, SectionId,
 };
 
-use crate::elf::{SECTION_RELOCATIONS, Section, Symbol, string};
-use crate::fields::{u32_at, u64_at};
+use crate::elf::{Section, string};
 use crate::limits;
+use crate::relocated::relocated;
 
 /// The most compilation units that are asked for their folder.
 const UNITS: usize = 1 << 14;
@@ -44,7 +44,8 @@ pub fn lines(object: &[u8], sections: &[Section], names: &[u8]) -> Vec<SourceLin
     let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
         let name = id.name().as_bytes();
         let at = sections.iter().position(|section| string(names, section.name) == Some(name));
-        Ok(at.and_then(|at| relocated(object, sections, at)).unwrap_or_default())
+        // Where they are does not matter: debug sections do not refer to their own position.
+        Ok(at.and_then(|at| relocated(object, sections, at, 0)).unwrap_or_default())
     };
     let mut lines = Vec::new();
     let Ok(loaded) = DwarfSections::load(load) else { return lines };
@@ -167,40 +168,4 @@ fn path<'s>(
         path.extend_from_slice(part);
     }
     (path.len() <= PATH && !path.is_empty()).then_some(path)
-}
-
-/// The bytes of a section, relocated: runtimes register debug sections as the compiler wrote them.
-fn relocated<'o>(object: &'o [u8], sections: &[Section], at: usize) -> Option<Cow<'o, [u8]>> {
-    let section = sections.get(at)?;
-    let mut bytes = Cow::Borrowed(section.bytes(object)?);
-    if section.is_allocated() {
-        return Some(bytes);
-    }
-    let is_of_this = |relocations: &&Section| {
-        relocations.kind == SECTION_RELOCATIONS
-            && usize::try_from(relocations.info).is_ok_and(|info| info == at)
-    };
-    let Some(relocations) = sections.iter().find(is_of_this) else { return Some(bytes) };
-    let symbols = sections.get(usize::try_from(relocations.link).ok()?)?.bytes(object)?;
-    let symbols = symbols.as_chunks::<{ Symbol::SIZE }>().0;
-    for relocation in relocations.bytes(object)?.as_chunks::<24>().0 {
-        let (offset, addend) = (u64_at(relocation, 0), u64_at(relocation, 16));
-        let (kind, symbol) = (u32_at(relocation, 8), u32_at(relocation, 12));
-        let symbol = usize::try_from(symbol).ok().and_then(|at| symbols.get(at));
-        let Some(symbol) = symbol.map(Symbol::parse) else { continue };
-        let base = sections.get(usize::from(symbol.section)).map_or(0, |section| section.address);
-        let value = base.wrapping_add(symbol.value).wrapping_add(addend).to_le_bytes();
-        // R_X86_64_64, R_AARCH64_ABS64; R_X86_64_32, R_X86_64_32S, R_AARCH64_ABS32. The others are not in debug sections.
-        let size = match kind {
-            1 | 257 => 8,
-            10 | 11 | 258 => 4,
-            _ => continue,
-        };
-        let Ok(offset) = usize::try_from(offset) else { continue };
-        let place = bytes.to_mut().get_mut(offset..).and_then(|rest| rest.get_mut(..size));
-        if let (Some(place), Some(value)) = (place, value.get(..size)) {
-            place.copy_from_slice(value);
-        }
-    }
-    Some(bytes)
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::elf::{self, Header, RELOCATABLE, Section, Symbol, string};
+use crate::frames::Frames;
 use crate::limits;
 use crate::lines::{self, SourceLine};
 
@@ -89,6 +90,12 @@ impl<'o> Symfile<'o> {
     #[must_use]
     pub fn lines(&self) -> Vec<SourceLine> {
         lines::lines(self.object, &self.sections, self.names)
+    }
+
+    /// How to unwind from its functions.
+    #[must_use]
+    pub fn frames(&self) -> Frames {
+        Frames::read(self.object, &self.sections, self.names)
     }
 
     fn add_functions(&self, table: &Section, found: &mut Vec<(Function<'o>, bool)>) {

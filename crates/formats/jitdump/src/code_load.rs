@@ -233,6 +233,16 @@ impl<'a> CodeLoad<'a> {
         (died != 0).then(|| died.max(self.timestamp))
     }
 
+    /// When it was first seen, by the records' clock, if the writer has not seen its load: then the time of the load is the earliest
+    /// possible one. Never earlier than that.
+    #[must_use]
+    pub fn seen(&self) -> Option<u64> {
+        match self.item(tag::SEEN, None)? {
+            ItemBody::Seen(seen) => Some(seen.max(self.timestamp)),
+            _ => None,
+        }
+    }
+
     /// Whether its writer omitted the bytes.
     #[must_use]
     pub fn is_without_bytes(&self) -> bool {

@@ -34,11 +34,13 @@
 mod aarch64;
 mod assembly;
 mod disassembler;
+mod frames;
 mod instruction;
 mod masked;
 mod x86;
 
 pub use assembly::{Assembly, Line, Target};
 pub use disassembler::{Disassembler, disassemble};
+pub use frames::Frames;
 pub use instruction::{Instruction, Reference, ReferenceKind, Syntax};
 pub use masked::mask_addresses;

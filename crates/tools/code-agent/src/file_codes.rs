@@ -283,6 +283,7 @@ impl FileCodes {
             name: load.name,
             bytes: None,
             died: None,
+            seen: load.seen(),
             kind: load.kind(),
             tier: load.tier(),
             lines: &lines,

@@ -322,7 +322,8 @@ pub const RUNTIMES: &[Runtime] = &[
         subcommands: &[],
         mapped: &["ruby", "libruby"],
         switch: "--yjit --yjit-perf",
-        advice: "jitscribe record -- ruby app.rb, or start it with RUBYOPT='--yjit --yjit-perf'; Ruby must be built with YJIT",
+        advice: "jitscribe record -- ruby app.rb, or start it with RUBYOPT='--yjit --yjit-perf' (or --zjit --zjit-perf); Ruby must be built \
+                 with that JIT",
         debugger_switch: "ruby --yjit --yjit-perf",
         ..PLAIN
     },
@@ -363,17 +364,21 @@ pub const RUNTIMES: &[Runtime] = &[
         debugger_switch: "mono --jitmap",
         ..PLAIN
     },
-    // Julia's manual, "External Profiling"; it uses LLVM's listener, below.
+    // Julia's manual, "External Profiling"; it uses LLVM's listener, below. The second is for builds without it: "Environment
+    // Variables" (1.9 and later) has Julia register its code with GDB, whose list is read.
     Runtime {
         name: "Julia",
         programs: &["julia"],
         since: "1.0",
-        variables: &[always("ENABLE_JITPROFILING", "1", Merge::Keep)],
+        variables: &[
+            always("ENABLE_JITPROFILING", "1", Merge::Keep),
+            always("ENABLE_GDBLISTENER", "1", Merge::Keep),
+        ],
         flags: &[],
         subcommands: &[],
         mapped: &["julia", "libjulia"],
-        switch: "ENABLE_JITPROFILING=1",
-        advice: "jitscribe record -- julia app.jl; Julia must be built with USE_PERF_JITEVENTS=1",
+        switch: "ENABLE_JITPROFILING=1 or ENABLE_GDBLISTENER=1",
+        advice: "jitscribe record -- julia app.jl, or start it with ENABLE_GDBLISTENER=1; before 1.9, Julia must be built with USE_PERF_JITEVENTS=1",
         debugger_switch: "ENABLE_JITPROFILING=1",
         in_jitdumpdir: true,
     },
@@ -497,11 +502,52 @@ pub const RUNTIMES: &[Runtime] = &[
         in_jitdumpdir: true,
         ..PLAIN
     },
+    // js/src/jit/PerfSpewer.cpp. Builds without --enable-perf, as distributions' are, ignore them.
     Runtime {
         name: "SpiderMonkey",
+        variables: &[
+            always("IONPERF", "func", Merge::Keep),
+            always("PERF_SPEW_DIR", DUMPS, Merge::Keep),
+        ],
         mapped: &["libmozjs", "libxul.so"],
         switch: "IONPERF=func",
-        advice: "start a build with --enable-perf with IONPERF=func PERF_SPEW_DIR=DIR, then add --jitdump",
+        advice: "jitscribe record -- COMMAND, or start it with IONPERF=func PERF_SPEW_DIR=DIR and add --jitdump; it must be built with --enable-perf",
+        ..PLAIN
+    },
+    // Qt's qv4assemblercommon.cpp: a perf map, in Qt 5 and 6.
+    Runtime {
+        name: "Qt's QML",
+        variables: &[always("QV4_PROFILE_WRITE_PERF_MAP", "1", Merge::Keep)],
+        mapped: &["libQt5Qml.so", "libQt6Qml.so"],
+        switch: "QV4_PROFILE_WRITE_PERF_MAP=1",
+        advice: "jitscribe record -- COMMAND, or start it with QV4_PROFILE_WRITE_PERF_MAP=1",
+        debugger_switch: "QV4_PROFILE_WRITE_PERF_MAP=1",
+        ..PLAIN
+    },
+    // Seen with pyston_lite 2.3.5: a perf map.
+    Runtime {
+        name: "Pyston",
+        variables: &[always("JIT_PERF_MAP", "1", Merge::Keep)],
+        mapped: &["pyston_lite", "pyston"],
+        switch: "JIT_PERF_MAP=1",
+        advice: "jitscribe record -- COMMAND, or start it with JIT_PERF_MAP=1",
+        debugger_switch: "JIT_PERF_MAP=1",
+        ..PLAIN
+    },
+    // The sandbox keeps a renderer from writing files, and a jitdump's buffer is lost when a renderer is killed. These are flags of the
+    // browser that turn off a protection, and so the user's choice.
+    Runtime {
+        name: "Chromium",
+        mapped: &["chrome", "chromium", "electron", "libcef.so"],
+        switch: "--js-flags=--perf-basic-prof",
+        advice: "start it with --no-sandbox --js-flags='--perf-basic-prof --interpreted-frames-native-stack', for pages that you trust",
+        ..PLAIN
+    },
+    // libguile/jit.c: the log has addresses of bytecode, and neither names nor addresses of compiled code.
+    Runtime {
+        name: "Guile",
+        mapped: &["libguile-3", "guile"],
+        advice: "it does not report where its compiled code is; GUILE_JIT_THRESHOLD=-1 turns its JIT off",
         ..PLAIN
     },
 ];

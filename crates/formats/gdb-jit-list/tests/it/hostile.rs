@@ -17,6 +17,9 @@ fn read(object: &[u8]) {
     assert!(functions.len() <= limits::FUNCTIONS);
     assert!(functions.iter().all(|it| it.size > 0 && it.address.checked_add(it.size).is_some()));
     assert!(functions.windows(2).all(|two| two[0].range().end <= two[1].address));
+    let frames = symfile.frames();
+    let sections = functions.iter().filter_map(|it| frames.of(&it.range()));
+    assert!(sections.map(|section| section.len()).all(|size| size <= object.len() + 4));
     let lines = symfile.lines();
     assert!(lines.windows(2).all(|two| two[0].address < two[1].address));
 }

@@ -1,6 +1,7 @@
 //! Objects as runtimes registered them: what readelf and addr2line say of them.
 
 use gdb_jit_list::{SourceLine, Symfile};
+use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 
 const LLI: &[u8] = include_bytes!("../symfiles/lli-14.o");
 const NUMBA: &[u8] = include_bytes!("../symfiles/numba-debug.o");
@@ -73,3 +74,47 @@ fn lines_are_those_of_the_process() {
 
 /// As `objdump --dwarf=decodedline` shows it, moved to the section.
 const NUMBA_FIRST: (u64, u32) = (0x7f23_3ad5_8000, 31);
+
+/// The rows of unwind info of each function that has some: its offset, the register of the CFA, and the distance from it. As readers of a jitdump see it, behind
+/// the code.
+fn rows(object: &[u8]) -> Vec<(String, Vec<(u64, u16, i64)>)> {
+    let symfile = Symfile::parse(object).expect("an object");
+    let frames = symfile.frames();
+    let of = |function: &gdb_jit_list::Function<'_>| {
+        let range = function.range();
+        let section = frames.of(&range)?;
+        let address = range.start + function.size.next_multiple_of(8);
+        let bases = BaseAddresses::default().set_eh_frame(address).set_text(range.start);
+        let table = EhFrame::new(&section, LittleEndian);
+        let from = |table: &EhFrame<_>, bases: &_, at| table.cie_from_offset(bases, at);
+        let fde = table.fde_for_address(&bases, range.start, from).expect("its entry");
+        assert_eq!(fde.initial_address(), range.start);
+        assert_eq!(fde.end_address(), range.end);
+        let mut context = UnwindContext::new();
+        let mut table = fde.rows(&table, &bases, &mut context).expect("rows");
+        let mut rows = Vec::new();
+        while let Some(row) = table.next_row().expect("a row") {
+            let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { panic!() };
+            rows.push((row.start_address() - range.start, register.0, *offset));
+        }
+        Some((String::from_utf8_lossy(function.name).into_owned(), rows))
+    };
+    symfile.functions().iter().filter_map(of).collect()
+}
+
+#[test]
+fn unwind_info_is_that_of_the_compiler() {
+    // As `readelf --debug-dump=frames-interp` shows it.
+    let lli = rows(LLI);
+    assert_eq!(lli[0].0, "fib");
+    assert_eq!(lli[0].1[..4], [(0, 7, 8), (1, 7, 16), (3, 7, 24), (4, 7, 32)]);
+    let numba = rows(NUMBA);
+    assert_eq!(numba.len(), 6);
+    assert_eq!(numba[0].1[..3], [(0, 7, 8), (1, 7, 16), (3, 7, 24)]);
+    // Of a section without an address.
+    let wasmtime = rows(WASMTIME);
+    assert_eq!(wasmtime[0].0, "wasm[0]::function[0]::fib");
+    assert_eq!(wasmtime[0].1[..3], [(0, 7, 8), (1, 7, 16), (25, 6, 16)]);
+    // Relative to the code.
+    assert_eq!(rows(PHP).iter().map(|(_, rows)| rows.clone()).collect::<Vec<_>>(), [[(0, 7, 160)]]);
+}

@@ -14,6 +14,8 @@ pub const INLINED: u16 = 5;
 pub const EH_FRAME: u16 = 6;
 /// How many codes were not written, and when (three u64: number, first time, last time).
 pub const LEFT_OUT: u16 = 7;
+/// When the code was first seen, if its load was not: the record's timestamp is the earliest possible time of the load (one u64).
+pub const SEEN: u16 = 8;
 /// The control words of a code log. See [`log`](super::log).
 pub const LOG: u16 = 16;
 /// The head of a chunk of a code log. See [`chunk`](super::chunk).

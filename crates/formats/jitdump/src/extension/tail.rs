@@ -139,6 +139,10 @@ impl<'a> Item<'a> {
             tag::INLINED => ItemBody::Inlined(InlinedCalls::parse(fields)?),
             tag::EH_FRAME => ItemBody::EhFrame(self.payload),
             tag::LEFT_OUT => ItemBody::LeftOut(LeftOut::parse(fields)?),
+            tag::SEEN => ItemBody::Seen({
+                let mut fields = fields;
+                fields.u64()?
+            }),
             tag::LOG => ItemBody::Log(LogItem::parse(fields)?),
             tag::CHUNK => ItemBody::Chunk(ChunkItem::parse(fields)?),
             _ => ItemBody::Unknown,
@@ -167,6 +171,8 @@ pub enum ItemBody<'a> {
     Inlined(InlinedCalls<'a>),
     /// An `.eh_frame` section, if no UNWINDING_INFO contains it.
     EhFrame(&'a [u8]),
+    /// When the code was first seen.
+    Seen(u64),
     /// Codes that were not written.
     LeftOut(LeftOut),
     /// The control words of a code log.

@@ -42,6 +42,8 @@ pub struct ExtendedCode<'a> {
     pub bytes: Option<&'a [u8]>,
     /// When it was unloaded or moved away; `None` while it is loaded.
     pub died: Option<u64>,
+    /// When it was first seen, if `timestamp` is only the earliest possible time of its load.
+    pub seen: Option<u64>,
     /// What it is to its runtime.
     pub kind: Kind,
     /// Name of the compiler's tier, if known.
@@ -101,6 +103,10 @@ impl<S: Sink> Writer<S> {
         let size_at = self.begin_tail();
         let code_at = self.code_item(code)?;
         self.extension_items(code)?;
+        if let Some(seen) = code.seen {
+            let seen = self.endian.put_u64(seen);
+            self.payload(tag::SEEN, 0, &seen)?;
+        }
         if let Some(tier) = code.tier {
             self.payload(tag::TIER, 0, tier)?;
         }
@@ -162,6 +168,7 @@ impl<S: Sink> Writer<S> {
             name: load.name,
             bytes: own.or(bytes),
             died,
+            seen: load.seen(),
             kind: load.kind(),
             tier: load.tier(),
             lines: &lines,

@@ -18,6 +18,7 @@ struct Made {
     bytes: Option<Vec<u8>>,
     size: u64,
     died: Option<u64>,
+    seen: Option<u64>,
     kind: u8,
     tier: Option<Vec<u8>>,
     lines: [Vec<MadeLine>; 2],
@@ -33,12 +34,13 @@ fn made() -> impl Strategy<Value = Made> {
     let call =
         (any::<prop::sample::Index>(), any_name(1), any_name(1), any::<u32>(), vec(range, 0..3));
     let about = (any_name(1), proptest::option::of(bytes(300)), 1..300_u64);
-    let more = (proptest::option::of(2_000_u64..), 0..6_u8, proptest::option::of(bytes(9)));
+    let time = || proptest::option::of(2_000_u64..);
+    let more = (time(), time(), 0..6_u8, proptest::option::of(bytes(9)));
     let frames = (bytes(40), proptest::option::of(any::<bool>()));
     (about, more, ([line(), line()], vec(call, 0..6)), frames).prop_map(
         |(
             (name, bytes, size),
-            (died, kind, tier),
+            (died, seen, kind, tier),
             (mut lines, inlined),
             (tables, frame_pointer),
         )| {
@@ -49,7 +51,19 @@ fn made() -> impl Strategy<Value = Made> {
             }
             let length = [44, 0, 0, 0, 0, 0, 0, 0];
             let eh_frame = if tables.is_empty() { tables } else { [&length, &tables[..]].concat() };
-            Made { name, bytes, size, died, kind, tier, lines, inlined, eh_frame, frame_pointer }
+            Made {
+                name,
+                bytes,
+                size,
+                died,
+                seen,
+                kind,
+                tier,
+                lines,
+                inlined,
+                eh_frame,
+                frame_pointer,
+            }
         },
     )
 }
@@ -96,6 +110,7 @@ fn each(all: &[Made], mut take: impl FnMut(&ExtendedCode<'_>)) {
             name: &made.name,
             bytes: made.bytes.as_deref(),
             died: made.died,
+            seen: made.seen,
             kind: Kind::from(made.kind),
             tier: made.tier.as_deref(),
             lines: &lines,
@@ -137,6 +152,7 @@ proptest! {
             assert_eq!((code.name, code.bytes), (made.name, made.bytes.unwrap_or(&[])));
             assert_eq!((code.is_without_bytes(), code.kind()), (made.bytes.is_none(), made.kind));
             assert_eq!((code.died(), code.tier()), (made.died, made.tier));
+            assert_eq!(code.seen(), made.seen);
             assert_eq!(code.frame_pointer(), made.frame_pointer);
             assert_eq!(code.lines().collect::<Vec<_>>(), made.lines);
             assert_eq!(code.ir_lines().collect::<Vec<_>>(), made.ir_lines);

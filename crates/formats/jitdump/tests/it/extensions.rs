@@ -28,6 +28,7 @@ fn all<'a>(
         index: 9,
         name: b"fib",
         died: Some(3_000_000),
+        seen: Some(2_500_000),
         kind: Kind::BytecodeHandler,
         tier: Some(b"baseline"),
         lines,
@@ -73,6 +74,7 @@ fn assert_has_all(code: &CodeLoad<'_>) {
     assert_eq!((code.address, code.size, code.index), (BASE, 64, 9));
     assert_eq!(code.name, b"fib");
     assert_eq!(code.died(), Some(3_000_000));
+    assert_eq!(code.seen(), Some(2_500_000));
     assert_eq!(code.kind(), Kind::BytecodeHandler);
     assert_eq!(code.tier(), Some(&b"baseline"[..]));
     assert_eq!(code.frame_pointer(), Some(FramePointer::Throughout));
@@ -103,7 +105,7 @@ fn a_code_with_bytes_has_the_formats_own_records() {
         };
         assert_eq!((first.nr_entry, first.code_addr), (0, BASE));
         let tags: Vec<_> = first.tail().unwrap().items().map(|item| item.tag).collect();
-        assert_eq!(tags, [tag::CODE, tag::TIER, tag::LINES, tag::INLINED]);
+        assert_eq!(tags, [tag::CODE, tag::SEEN, tag::TIER, tag::LINES, tag::INLINED]);
         // The fourth entry gives the third a length.
         assert_eq!(lines.nr_entry, 4);
         assert_eq!(lines.entries().last().unwrap().unwrap().addr, BASE + 61);

@@ -15,6 +15,7 @@
 //! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, which the runtime's own functions lack, and the end for the code before the entry; there is only one tier |
 //! | MoarVM | `collatz(FILE:1)`, `(FILE:1)`, `collatz(FILE (MODULE):1)` | where a function or block begins |
 //! | CPython | `py::Class.method:FILE` | a trampoline of the interpreter |
+//! | Pyston | `/a/x.py:3:f` | where a function begins |
 //! | PostgreSQL | `evalexpr_0_3`, `deform_0_4` | the number of the module, and a counter |
 //!
 //! Names of other runtimes have no marks, and are functions as a whole.
@@ -31,7 +32,7 @@ use super::place::{
 type Rule = for<'a> fn(&'a [u8]) -> Option<FunctionName<'a>>;
 
 /// All rules. The first one that knows a name reads it.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     v8,
     v8_wasm,
     spidermonkey,
@@ -44,12 +45,13 @@ const RULES: [Rule; 13] = [
     erlang,
     moarvm,
     cpython,
+    pyston,
     postgresql,
 ];
 
 /// The rules that borrow all parts of a name, and so allocate nothing. Of the others, only HotSpot's knows names that end in a place.
-const BORROWING_RULES: [Rule; 10] =
-    [v8, spidermonkey, jsc, dotnet, php, luajit, erlang, moarvm, cpython, postgresql];
+const BORROWING_RULES: [Rule; 11] =
+    [v8, spidermonkey, jsc, dotnet, php, luajit, erlang, moarvm, cpython, pyston, postgresql];
 
 impl<'a> FunctionName<'a> {
     /// What the name of a code says if that has a file: the same as [`Self::of`], for libraries in a foreign process, as nothing is
@@ -360,6 +362,16 @@ fn cpython(code: &[u8]) -> Option<FunctionName<'_>> {
     (!function.is_empty()).then_some(name)
 }
 
+/// Other programs write `FILE:LINE:NAME` as well: only Python's files are meant.
+fn pyston(code: &[u8]) -> Option<FunctionName<'_>> {
+    let (place, function) = split_last(code, b':')?;
+    let (file, line) = file_and_line(place)?;
+    let is_python = file.ends_with(b".py") && file.len() > b".py".len();
+    let place = Placed { function, file, line, column: 0 };
+    (is_python && line > 0 && !function.is_empty() && !is_number(function))
+        .then(|| FunctionName::placed(place))
+}
+
 /// What PostgreSQL compiles: expressions, and the reading of a row's columns (`llvm_expand_funcname`).
 const POSTGRESQL_FUNCTIONS: [&[u8]; 2] = [b"evalexpr", b"deform"];
 
@@ -397,6 +409,7 @@ mod tests {
             "TRACE_3::/x.lua:7",
             "Ion: f (x.js:1:2)",
             "py::f:/x.py",
+            "/x.py:3:f",
         ] {
             let name = FunctionName::of(code.as_bytes());
             assert_eq!(FunctionName::placed_of(code.as_bytes()), Some(name), "{code}");
@@ -456,6 +469,8 @@ mod tests {
             ("f(C:\\x\\p.raku:4)", "f", "C:\\x\\p.raku", 4, 0, ""),
             ("py::C.fib:/a:b/x.py", "C.fib", "/a:b/x.py", 0, 0, ""),
             ("py::<module>:<string>", "<module>", "<string>", 0, 0, ""),
+            ("/a:b/x.py:3:f", "f", "/a:b/x.py", 3, 0, ""),
+            ("x.py:1:<module>", "<module>", "x.py", 1, 0, ""),
         ] {
             let name = FunctionName::of(code.as_bytes());
             let read = (text(&name.function), text(name.file), name.line, name.column);
@@ -578,6 +593,11 @@ mod tests {
             "work:f/1",
             "'Elixir.Enum'",
             "trace 3 x.lua:7",
+            "/a/x.py:3",
+            "/a/x.py:3:4",
+            "/a/x.py:0:f",
+            "/a/x.c:3:f",
+            ".py:3:f",
         ] {
             let name = FunctionName::of(code.as_bytes());
             assert_eq!(name, FunctionName::plain(code.as_bytes()));
@@ -646,6 +666,7 @@ mod tests {
             "/0x",
             "ab",
             ".raku",
+            ".py:",
             " ",
             "-liftoff",
             "ä",

@@ -31,16 +31,7 @@ impl Made {
             index,
             name: name.as_bytes(),
             bytes: Some(bytes),
-            died: None,
-            kind: Default::default(),
-            tier: None,
-            lines: &[],
-            ir_lines: &[],
-            inlined: &[],
-            eh_frame: &[],
-            eh_frame_hdr: &[],
-            mapped_size: 0,
-            frame_pointer: None,
+            ..ExtendedCode::default()
         }
     }
 

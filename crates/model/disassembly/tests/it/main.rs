@@ -1,4 +1,5 @@
 //! The integration tests, as one program.
 
 mod any_bytes;
+mod frames;
 mod objdump;

@@ -12,8 +12,9 @@ use crate::core_sources::{self, CoreSources, Unused};
 use crate::files::{FoundSource, Kind};
 use crate::foreign::Patience;
 use crate::process::{
-    Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, dump_of, inner_pid,
-    logs_of, merge, merge_dumps, merge_registered, nanoseconds, read_all, write_inside,
+    Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, RegisteredInCore,
+    dump_of, inner_pid, logs_of, merge, merge_dumps, merge_registered, nanoseconds, read_all,
+    write_inside,
 };
 use crate::{Error, Result, note, text};
 
@@ -79,17 +80,7 @@ fn registered_by(pid: u32) -> Option<Vec<u8>> {
             return None;
         }
     };
-    if polled.is_full {
-        note::warning(format_args!(
-            "{name}: more code is registered with GDB's JIT interface than is read; the rest is skipped"
-        ));
-    }
-    if polled.new > 0 {
-        note::say(format_args!(
-            "{name}: {} codes are registered with GDB's JIT interface",
-            polled.new
-        ));
-    }
+    say_registered(&name, polled.new, polled.is_full);
     let dumps: Vec<&[u8]> = polled.dumps.iter().map(|(dump, _)| dump.as_slice()).collect();
     merge_dumps(&dumps)
 }
@@ -102,8 +93,12 @@ pub fn of_core(path: &Path, named: &[FoundSource]) -> Result<Input> {
         return of_named(&core, named);
     }
     let logs = core.logs();
+    let registered = registered_in(&core);
     if logs.is_empty() {
-        return of_files(&core);
+        return of_files(&core).or_else(|error| match registered {
+            Some(dump) => Ok(Input::from_bytes(text::path(path).to_string(), dump)),
+            None => Err(error),
+        });
     }
     let read = |log: &CoreLog<'_>| {
         let context =
@@ -111,7 +106,28 @@ pub fn of_core(path: &Path, named: &[FoundSource]) -> Result<Input> {
         dump_of(log, context).map_err(Error::format(core.path()))
     };
     let dumps = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
-    Ok(input(with_one_clock(dumps), text::path(path).to_string()))
+    let input = input(with_one_clock(dumps), text::path(path).to_string());
+    let both = registered.and_then(|registered| merge_registered(input.bytes(), &registered));
+    Ok(both.map_or(input, |both| Input::from_bytes(text::path(path).to_string(), both)))
+}
+
+/// The code that the process of a core file had registered with GDB's JIT interface, as a jitdump; `None` if there is none.
+fn registered_in(core: &Core) -> Option<Vec<u8>> {
+    let found = RegisteredInCore::of(core)?;
+    say_registered(&text::path(core.path()).to_string(), found.codes, found.is_full);
+    Some(found.dump)
+}
+
+/// Says what was read of the lists of a process.
+fn say_registered(name: &str, codes: u64, is_full: bool) {
+    if is_full {
+        note::warning(format_args!(
+            "{name}: more code is registered with GDB's JIT interface than is read; the rest is skipped"
+        ));
+    }
+    if codes > 0 {
+        note::say(format_args!("{name}: {codes} codes are registered with GDB's JIT interface"));
+    }
 }
 
 /// The first of the files that has code. One that seems to be of another process is read too, as the user named it.

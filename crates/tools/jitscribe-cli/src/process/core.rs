@@ -130,7 +130,7 @@ impl Core {
     }
 
     /// Reads up to `buffer.len()` bytes; fewer if the file has no more.
-    fn read(&self, mut address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&self, mut address: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = self.segments.partition_point(|segment| segment.address <= address);

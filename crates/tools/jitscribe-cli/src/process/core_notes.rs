@@ -34,6 +34,8 @@ pub struct CoreNotes {
 pub struct MappedFile {
     /// Its addresses.
     pub range: Range<u64>,
+    /// The offset in the file, in bytes.
+    pub offset: u64,
     /// The path of the file, as the kernel gives it.
     pub path: Vec<u8>,
 }
@@ -104,16 +106,17 @@ impl CoreNotes {
             let behind = content.get(2 * size..)?;
             behind.split_at_checked(length)
         });
+        let page = content.get(size..).and_then(|page| words.number(page)).unwrap_or(0);
         let Some((table, paths)) = table else { return };
         // With a wrong count, rows are made of paths.
         if paths.iter().filter(|byte| **byte == 0).count() < count {
             return;
         }
         for (row, path) in table.chunks_exact(3 * size).zip(paths.split(|byte| *byte == 0)) {
-            let (start, end) =
-                (words.number(row), row.get(size..).and_then(|row| words.number(row)));
-            if let (Some(start), Some(end)) = (start, end) {
-                self.files.push(MappedFile { range: start..end, path: path.to_owned() });
+            let field = |number: usize| row.get(number * size..).and_then(|row| words.number(row));
+            if let (Some(start), Some(end), Some(pages)) = (field(0), field(1), field(2)) {
+                let offset = pages.saturating_mul(page);
+                self.files.push(MappedFile { range: start..end, offset, path: path.to_owned() });
             }
         }
         self.files.sort_by_key(|file| file.range.start);

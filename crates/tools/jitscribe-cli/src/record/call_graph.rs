@@ -126,8 +126,10 @@ fn of_python(facts: &str) -> Option<Choice> {
     let (major, minor) = version;
     let because = |why: &str| format!("Python {major}.{minor} was built {why}");
     Some(match version {
-        // It has no support for perf.
-        _ if version < (3, 12) => return None,
+        // It has no support for perf. What numba and other packages compile is on the stacks nevertheless.
+        _ if version < (3, 12) && !has_frame_pointers => {
+            Choice::copies(because("without frame pointers"))
+        }
         _ if has_frame_pointers => Choice::frame_pointers(because("with frame pointers")),
         // The unwind info is in the jitdump that it then writes. Its stacks are deep, as some
         // calls go through C: of pylint's, a quarter fit in 9 KB, and four in five in 64 KB.
@@ -155,7 +157,9 @@ mod tests {
         assert_eq!(of("3 12 True").as_deref(), Some("fp"));
         assert_eq!(of("3 12 False").as_deref(), Some("fp"));
         assert!(of_python("3 12 False").expect("a choice").reason.contains("stacks end early"));
-        for other in ["3 11 True", "2 7 False", "", "3", "3 13", "no such option"] {
+        assert_eq!(of("3 11 False").as_deref(), Some(DWARF));
+        assert_eq!(of("3 11 True").as_deref(), Some("fp"));
+        for other in ["", "3", "3 13", "no such option"] {
             assert_eq!(of(other), None, "{other}");
         }
     }

@@ -139,6 +139,7 @@ struct NewCode {
     size: u64,
     index: u64,
     died: Option<u64>,
+    seen: Option<u64>,
     weight: u32,
     function: u32,
     kind: Kind,
@@ -156,6 +157,7 @@ impl DumpEvent {
                 size: load.size,
                 index: load.index,
                 died: load.died(),
+                seen: load.seen(),
                 weight: u32::try_from(load.weight()).unwrap_or(u32::MAX),
                 function: function_hash(load.name),
                 kind: load.kind(),
@@ -343,7 +345,12 @@ impl<'a> CodeTable<'a> {
         let mut matching = Matching::new(&dump.v8_logs);
         let outcome = pipeline(read, |event| match event {
             DumpEvent::Load(load) => {
-                let (space, time) = (space_of(load.pid), time_of(load.timestamp));
+                let (space, mut time) = (space_of(load.pid), time_of(load.timestamp));
+                if let Some(seen) = load.seen.map(&time_of) {
+                    // Of the memory that was there before, nothing is the code's.
+                    let since = named_by_file.unchanged_since(space, load.address, seen);
+                    time = time.max(since.min(seen));
+                }
                 if named_by_file.has(space, load.address, time) {
                     return;
                 }

@@ -89,6 +89,12 @@ impl<'a> NamedByFile<'a> {
         Some(if map.jitted { 0 } else { map.time.saturating_add(1) })
     }
 
+    /// Since when the memory at `address` is mapped as it is at `time`.
+    pub fn unchanged_since(&self, space: AddressSpaceId, address: u64, time: u64) -> u64 {
+        let since = self.spaces.around(self.index, space, address, time).times.start;
+        since.saturating_add(u64::from(since > 0))
+    }
+
     fn mapping(&self, space: AddressSpaceId, address: u64, time: u64) -> Option<&'a MapEvent> {
         let map = self.spaces.mapping(self.index, space, address, time)?;
         self.index.maps.get(map)

@@ -32,13 +32,16 @@ pub fn demangled_symbol(symbol: &[u8]) -> Vec<u8> {
 
 /// Whether a name begins as mangled names do.
 pub(crate) fn is_mangled(name: &[u8]) -> bool {
+    let name = name.strip_prefix(CFUNC.as_bytes()).unwrap_or(name);
     name.starts_with(b"_Z") || name.starts_with(b"_R")
 }
 
-/// The name as in the source, without parameters; the name itself if it is not mangled.
+/// The name as in the source, without parameters; the name itself if it is not mangled. numba's names have parameters: it compiles a function for each list of
+/// types that it is called with.
 pub(crate) fn demangled(symbol: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(symbol) else { return symbol.to_vec() };
-    rust(text).or_else(|| cpp(text)).map_or_else(|| symbol.to_vec(), String::into_bytes)
+    let name = rust(text).or_else(|| numba(text)).or_else(|| cpp(text));
+    name.map_or_else(|| symbol.to_vec(), String::into_bytes)
 }
 
 /// A symbol without the version that the linker put behind it: `memcpy@@GLIBC_2.14`.
@@ -62,15 +65,50 @@ fn rust(symbol: &str) -> Option<String> {
 }
 
 fn cpp(symbol: &str) -> Option<String> {
+    demangled_cpp(symbol, &DemangleOptions::new().no_params().no_return_type())
+}
+
+fn demangled_cpp(symbol: &str, options: &DemangleOptions) -> Option<String> {
     // Others are not mangled, but parse as names of types.
     if !symbol.starts_with("_Z") {
         return None;
     }
     let name = cpp_demangle::Symbol::new(symbol).ok()?;
-    let options = DemangleOptions::new().no_params().no_return_type();
     let mut text = Limited::default();
-    _ = name.structured_demangle(&mut text, &options);
+    _ = name.structured_demangle(&mut text, options);
     (!text.0.is_empty()).then_some(text.0)
+}
+
+/// What numba puts before the names of functions that C can call.
+const CFUNC: &str = "cfunc.";
+/// How a demangled name has an ABI tag. numba's are a number (`v12`), and a hash of the compiler's flags.
+const TAG: &str = "[abi:";
+
+/// The name of a function that numba compiled (`numba/core/itanium_mangler.py`): without its tags, with the types of its parameters.
+fn numba(symbol: &str) -> Option<String> {
+    let (prefix, symbol) = match symbol.strip_prefix(CFUNC) {
+        Some(symbol) => (CFUNC, symbol),
+        None => ("", symbol),
+    };
+    // Few names have tags, and the whole name takes longer.
+    if !symbol.contains('B') {
+        return None;
+    }
+    let name = demangled_cpp(symbol, &DemangleOptions::new().no_return_type())?;
+    let mut parts = name.split(TAG);
+    let mut plain = format!("{prefix}{}", parts.next()?);
+    let (number, rest) = parts.next()?.split_once(']')?;
+    let number = number.strip_prefix('v')?;
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    plain.push_str(rest);
+    for part in parts {
+        let (_, rest) = part.split_once(']')?;
+        plain.push_str(rest);
+    }
+    // `<locals>`, `<lambda>` and `<dynamic>`. Other characters of names need no escape.
+    Some(plain.replace("_3c", "<").replace("_3e", ">"))
 }
 
 #[cfg(test)]
@@ -90,6 +128,14 @@ mod tests {
                 "_ZNSt6vectorIiSaIiEE9push_backEOi",
                 "std::vector<int, std::allocator<int> >::push_back",
             ),
+            (
+                "_ZN8__main__4leafB2v2B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEdd",
+                "__main__::leaf(double, double)",
+            ),
+            ("cfunc._ZN8__main__4leafB2v2B5c8_3dEd", "cfunc.__main__::leaf(double)"),
+            ("_ZN8__main__1f12_3clocals_3e1gB3v12Ex", "__main__::f::<locals>::g(long long)"),
+            ("_ZN1a1fB5cxx11Ei", "a::f[abi:cxx11]"),
+            ("cfunc.f", "cfunc.f"),
             ("clock_gettime@GLIBC_2.2.5", "clock_gettime"),
             ("_IO_file_xsputn@@GLIBC_2.2.5", "_IO_file_xsputn"),
             ("malloc@plt", "malloc@plt"),

@@ -3,9 +3,14 @@
 use std::ops::Range;
 
 use code_timeline::ranges;
-use gdb_jit_list::{ReadAt, Symfile};
-use jit_code::elf_machine;
+use disassembly::Frames;
+use gdb_jit_list::{Function, ReadAt, Symfile};
+use jit_code::{Unwind, elf_machine};
 use jitdump::{Endian, ExtendedCode, LineEntry, Writer, WriterConfig};
+use rustix::time::ClockId;
+use unwind_info::{Machine, behind_code};
+
+use crate::process::logs::nanoseconds;
 
 /// The limit for the bytes of all code that is copied from one process.
 const COPIED: u64 = 256 << 20;
@@ -27,13 +32,15 @@ pub struct WrittenCode {
 #[derive(Debug)]
 pub struct CodeWriter {
     pid: u32,
+    /// The clock of times; `None` if it is not known when code was read.
+    clock: Option<ClockId>,
     next: u64,
     copied: u64,
 }
 
 impl CodeWriter {
-    pub fn new(pid: u32) -> Self {
-        Self { pid, next: 0, copied: 0 }
+    pub fn new(pid: u32, clock: Option<ClockId>) -> Self {
+        Self { pid, clock, next: 0, copied: 0 }
     }
 
     /// A dump without codes.
@@ -53,8 +60,8 @@ impl CodeWriter {
         self.copied >= COPIED || self.next >= FUNCTIONS
     }
 
-    /// Writes the functions of an object that are in `executable` memory, with their bytes from `memory`. Returns what was written. drjit
-    /// copies its code elsewhere: then the object names what is not code.
+    /// Writes the functions of an object that are in `executable` memory, with their bytes from `memory`. `None` if the object has functions, of which none
+    /// is there: LLVM registers an object before it makes the code executable. drjit copies its code elsewhere: then the object never describes code.
     pub fn write(
         &mut self,
         object: &[u8],
@@ -62,20 +69,29 @@ impl CodeWriter {
         executable: &[Range<u64>],
         time: u64,
         writer: &mut Writer<Vec<u8>>,
-    ) -> Vec<WrittenCode> {
+    ) -> Option<Vec<WrittenCode>> {
         let mut written = Vec::new();
         // The code of jitscribe's own library is in its log.
         let Some(symfile) = Symfile::parse(object).filter(|symfile| !symfile.is_of_jitscribe())
         else {
-            return written;
+            return Some(written);
         };
-        let lines = symfile.lines();
-        for function in symfile.functions() {
+        let is_code = |function: &Function<'_>| {
             let Range { start, end } = function.range();
-            let is_code =
-                ranges::contain(executable, start) && ranges::contain(executable, end - 1);
-            if !is_code || self.is_full() {
-                continue;
+            ranges::contain(executable, start) && ranges::contain(executable, end - 1)
+        };
+        let mut functions = symfile.functions();
+        let has_functions = !functions.is_empty();
+        functions.retain(is_code);
+        if has_functions && functions.is_empty() {
+            return None;
+        }
+        let lines = symfile.lines();
+        let frames = symfile.frames();
+        for function in functions {
+            let Range { start, end } = function.range();
+            if self.is_full() {
+                break;
             }
             self.copied = self.copied.saturating_add(function.size);
             let Some(bytes) = memory.bytes(start, function.size) else { continue };
@@ -90,6 +106,7 @@ impl CodeWriter {
                     column: line.column,
                 })
                 .collect();
+            let eh_frame = frames.of(&(start..end)).unwrap_or_else(|| followed(&bytes));
             let index = self.next;
             self.next += 1;
             // If the format cannot represent a name or a file, only that code is lost.
@@ -101,15 +118,31 @@ impl CodeWriter {
                 index,
                 name: function.name,
                 bytes: Some(&bytes),
+                seen: self.clock.map(nanoseconds),
                 lines: &lines,
+                eh_frame: &eh_frame,
                 ..ExtendedCode::default()
             });
             if done.is_ok() {
                 written.push(WrittenCode { index, range: start..end, hash: hash(&bytes) });
             }
         }
-        written
+        Some(written)
     }
+}
+
+/// Unwind info for code without it, from its instructions; empty if they do not say enough.
+fn followed(code: &[u8]) -> Vec<u8> {
+    let mut tables = Vec::new();
+    let frames = Frames::of(elf_machine::NATIVE, code);
+    if let (Some(frames), Some(machine)) = (frames, Machine::host()) {
+        let size = code.len() as u64;
+        let rows = frames.rows();
+        if let Ok(sizes) = behind_code(machine, size, &Unwind::Rows(&rows), &mut tables) {
+            tables.truncate(sizes.eh_frame);
+        }
+    }
+    tables
 }
 
 /// A hash of a code's bytes.

@@ -3,13 +3,16 @@
 //! - [`FindHeads`] is a task of a worker: it finds the heads of lists in files that a process has mapped.
 //! - [`ReadRegistered`] is another one: it reads the lists, again and again, and answers with what has changed.
 //! - [`RegisteredCode`] starts both.
+//! - [`RegisteredInCore`] is what a core file has of them.
 
 mod code;
+mod core;
 mod files;
 mod find;
 mod read;
 mod registered;
 
+pub use self::core::RegisteredInCore;
 pub use files::HeadsByFile;
 pub use find::FindHeads;
 pub use read::ReadRegistered;

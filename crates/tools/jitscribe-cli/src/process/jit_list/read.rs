@@ -28,6 +28,11 @@ const ALL_FILES: usize = 4096;
 /// The most codes that were unregistered and are watched.
 const WATCHED: usize = 4096;
 
+/// The most objects whose code is not executable yet, their bytes, and the most readings that they are kept for.
+const AWAITED: usize = 1024;
+const AWAITED_BYTES: usize = 64 << 20;
+const READINGS: u32 = 100;
+
 /// The task: read the lists of a process, once for each request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadRegistered {
@@ -71,9 +76,10 @@ impl ReadRegistered {
             memory,
             mappings,
             list: List::default(),
-            writer: CodeWriter::new(self.pid),
+            writer: CodeWriter::new(self.pid, Some(ClockId::Monotonic)),
             listed: HashSet::new(),
             of_object: HashMap::new(),
+            awaited: HashMap::new(),
             watched: Vec::new(),
         };
         if target.owner()? != owner {
@@ -108,8 +114,17 @@ struct Reader {
     listed: HashSet<MappedFile>,
     /// The codes of objects that are registered.
     of_object: HashMap<u64, Vec<WrittenCode>>,
+    /// Objects whose code was not executable yet.
+    awaited: HashMap<u64, Awaited>,
     /// Codes that are not registered any more, but are still there.
     watched: Vec<WrittenCode>,
+}
+
+/// An object whose code was not executable when it was read.
+struct Awaited {
+    object: Vec<u8>,
+    /// How many readings it is still kept for.
+    readings: u32,
 }
 
 /// What is mapped.
@@ -134,18 +149,36 @@ impl Reader {
         }
         let progress = Progress::new(output);
         let memory = Descriptor { descriptor: &self.memory, progress: &progress };
-        let Self { list, writer, of_object, watched, .. } = self;
+        let Self { list, writer, of_object, awaited, watched, .. } = self;
         let failed = || io::Error::other("no jitdump for this machine");
         let mut dump = writer.dump(request.time).ok_or_else(failed)?;
         let mut changes = Changes { files: mapped.files, ..Changes::default() };
         let executable = &mapped.executable;
+        let mut write = |object: &[u8]| {
+            let codes = writer.write(object, &memory, executable, request.time, &mut dump)?;
+            changes.new += codes.len() as u64;
+            Some(codes)
+        };
+        awaited.retain(|id, object| {
+            object.readings -= 1;
+            let codes = write(&object.object);
+            let is_awaited = codes.is_none() && object.readings > 0;
+            of_object.extend(codes.map(|codes| (*id, codes)));
+            is_awaited
+        });
+        let mut held: usize = awaited.values().map(|object| object.object.len()).sum();
         list.poll(&memory, &mapped.heads, |change| match change {
-            Change::Registered { id, object } => {
-                let codes = writer.write(object, &memory, executable, request.time, &mut dump);
-                changes.new += codes.len() as u64;
-                of_object.insert(id, codes);
-            }
+            Change::Registered { id, object } => match write(object) {
+                Some(codes) => drop(of_object.insert(id, codes)),
+                None if awaited.len() < AWAITED && held + object.len() <= AWAITED_BYTES => {
+                    held += object.len();
+                    let object = object.to_vec();
+                    awaited.insert(id, Awaited { object, readings: READINGS });
+                }
+                None => {}
+            },
             Change::Unregistered { id } => {
+                awaited.remove(&id);
                 watched.extend(of_object.remove(&id).unwrap_or_default());
             }
         });
