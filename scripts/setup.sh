@@ -279,6 +279,12 @@ if [ "$mode" = live ]; then
         python3 -m venv "$cache/wasmtime"
         "$cache/wasmtime/bin/pip" install --quiet wasmtime
     fi
+    # What registers its code with GDB's JIT interface.
+    kernels='import importlib.metadata as it; assert it.version("numba") == "0.68.1" and it.version("jax") == "0.10.2"'
+    if ! "$cache/kernels/bin/python3" -c "$kernels" 2>/dev/null; then
+        python3 -m venv "$cache/kernels"
+        "$cache/kernels/bin/pip" install --quiet --only-binary :all: numba==0.68.1 jax==0.10.2
+    fi
     # Debian does not install two versions of LLVM's libunwind side by side.
     unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
     # Its reader needs none of the desktop that the package depends on.

@@ -356,8 +356,8 @@ impl<'a> Codes<'a> {
     ) -> Option<usize> {
         let map = guests.maps.get(&source.space)?;
         let guest = Guest { space: source.space, pid: index.processes.pid(source.space) };
-        let mapped = spaces.files(source.space);
-        let is_taken = |range: &Range<u64>| !ranges::overlapping(mapped, range).is_empty();
+        let mapped = spaces.files_with_inherited(source.space);
+        let is_taken = |range: &Range<u64>| !ranges::overlapping(&mapped, range).is_empty();
         let path = || source.path.clone();
         let mut damage = Damage::default();
         let mut add = || -> Result<Option<AddedCodes>, OpenError> {
@@ -412,9 +412,9 @@ impl<'a> Codes<'a> {
             }
         });
         named_by_file.take_left();
-        let files = spaces.files(source.space);
+        let files = spaces.files_with_inherited(source.space);
         let count = self.table.add_map(entries, source.space, |range| {
-            match ranges::overlapping(files, range).first() {
+            match ranges::overlapping(&files, range).first() {
                 None => Some(0),
                 Some(file) if file.contains(&range.start) => {
                     named_by_file.earliest(source.space, range.start, time)

@@ -33,7 +33,7 @@ pub fn extents(
     space: AddressSpaceId,
     timeline: &Timeline,
 ) -> Vec<Extent> {
-    let (files, jitted) = (spaces.files(space), spaces.jitted(space));
+    let (files, jitted) = (spaces.files_with_inherited(space), spaces.jitted(space));
     let code = timeline.pieces().iter().map(|piece| piece.range.clone());
     // The fewer mappings, the better: some readers (hotspot) are right only about the first mapping of a file. What is between code is
     // alignment, or free space of the runtime; but inside a file's mapping, all but alignment belongs to that file, and inside an image of an
@@ -41,7 +41,7 @@ pub fn extents(
     let runs = ranges::merge(code, |gap| {
         let size = gap.end - gap.start;
         size < ARENA_GAP
-            && (size < LARGEST_ALIGNMENT || ranges::overlapping(files, &gap).is_empty())
+            && (size < LARGEST_ALIGNMENT || ranges::overlapping(&files, &gap).is_empty())
             && ranges::overlapping(jitted, &gap).is_empty()
             && !table.history.is_shared_within(space, &gap, GENERATIONS)
     });

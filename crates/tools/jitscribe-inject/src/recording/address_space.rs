@@ -215,12 +215,12 @@ impl AddressSpaces {
         repeats
     }
 
-    /// The ranges in which a file was ever mapped in `space`, ascending and disjoint.
-    pub fn files(&self, space: AddressSpaceId) -> &[Range<u64>] {
+    /// The ranges in which a file was ever mapped in `space` itself, ascending and disjoint.
+    fn files(&self, space: AddressSpaceId) -> &[Range<u64>] {
         self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
     }
 
-    /// Those of [`Self::files`] that only show code of a JIT.
+    /// Where a file was ever mapped in `space` itself that only shows code of a JIT.
     pub fn jitted(&self, space: AddressSpaceId) -> &[Range<u64>] {
         self.spaces.get(&space).map_or(&[], |mapped| &mapped.jitted)
     }
@@ -236,7 +236,7 @@ impl AddressSpaces {
         ranges::merge(all, |_| false)
     }
 
-    /// Like [`Self::files`], with the files of the processes that it was forked from.
+    /// The ranges in which a file was ever mapped in `space`, or in a process that it was forked from; ascending and disjoint.
     pub fn files_with_inherited(&self, space: AddressSpaceId) -> Vec<Range<u64>> {
         let mut all = self.files(space).to_vec();
         let from = std::iter::successors(self.inherited(space), |from| self.inherited(from.space));

@@ -45,6 +45,24 @@ fn a_child_with_a_dump_of_its_own_shows_both() {
 }
 
 #[test]
+fn a_file_that_a_child_has_inherited_stays_between_its_codes() {
+    let (scene, mut recording) = begun(Jit::begun().code(20, 0x8000, "parent's"));
+    let file = CODE + 0x2000..CODE + 0x3000;
+    recording.map(PID, file, "/lib/inherited.so", 22 * MS).fork(OTHER, PID, 50 * MS);
+    recording.map(OTHER, MARKER, &scene.name("jit-5000008.dump"), 52 * MS);
+    let childs = Jit::new(OTHER, 52 * MS).code(60, 0, "below").code(60, 0x4000, "above");
+    scene.write("jit-5000008.dump", childs.bytes());
+    scene.expect(
+        &mut recording,
+        &[
+            (OTHER, 65, 1, "below+0x1 jit-5000008-0.elf"),
+            (OTHER, 66, 0x2001, "[unknown] inherited.so"),
+            (OTHER, 67, 0x4001, "above+0x1 jit-5000008-0.elf"),
+        ],
+    );
+}
+
+#[test]
 fn a_forked_child_may_go_on_in_its_parents_dump() {
     // Both count on from where the parent was.
     let mut jit = Jit::begun().code(20, 0, "before").by(PID);
