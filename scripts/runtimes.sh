@@ -3,7 +3,7 @@
 # docs/runtimes/measured.md.
 # Usage: scripts/runtimes.sh [ROW...]        rows are named in scripts/runtimes/measure.py
 # Needs `scripts/setup.sh live`. What it does not install is taken if it is there, and else has a row that says so:
-#   apt-get install luajit lua5.4 postgresql-15 qml qml-module-qtqml guile-3.0 racket chezscheme sbcl julia ruby
+#   apt-get install luajit lua5.4 postgresql-15 qml qml-module-qtqml guile-3.0 racket chezscheme sbcl ruby
 #   scripts/runtimes.sh --install             packages of PyPI, into target/runtimes
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ if [ "${1:-}" = --install ]; then
     "$inputs/venv/bin/pip" install --quiet numba==0.68.1 jax==0.10.2 lupa==2.6 cppyy==3.5.0 openvino==2025.4.1 taichi==1.7.4
     # The last Python for which there is a JIT compiler of Pyston's is 3.10.
     for python in python3.10 "$HOME"/.pyenv/versions/3.10*/bin/python3.10; do
-        if command -v "$python" >/dev/null; then
+        if "$python" -c "" 2>/dev/null; then
             "$python" -m venv "$inputs/pyston" && "$inputs/pyston/bin/pip" install --quiet pyston_lite==2.3.5
             break
         fi

@@ -29,7 +29,7 @@ def rows(inputs):
         ("node", ["node", "--version"], ["node", work("spin.js")]),
         ("node 24", [cached("node-24.19.0/bin/node"), "--version"], [cached("node-24.19.0/bin/node"), work("spin.js")]),
         ("deno", [cached("deno-2.9.6/deno"), "--version"], [cached("deno-2.9.6/deno"), "run", work("spin.js")]),
-        ("bun", [cached("bun-1.4.5/bun"), "--version"], [cached("bun-1.4.5/bun"), work("spin.js")]),
+        ("bun", [cached("bun-1.4.5/bin/bun"), "--version"], [cached("bun-1.4.5/bin/bun"), work("spin.js")]),
         ("JavaScriptCore", ["jsc", "--version"], ["jsc", work("spin.js")]),
         ("Java", ["java", "-version"], ["java", work("Spin.java")]),
         ("Erlang", ["erl", "-noshell", "-eval", "io:put_chars(erlang:system_info(otp_release)),halt()."],
@@ -58,11 +58,11 @@ def rows(inputs):
         ("lupa (LuaJIT)", package(venv, "lupa"), [venv, here("lupa_spin.py")]),
         ("PCRE2 in PHP", ["php", "--version"], ["php", here("regex.php")]),
         ("PCRE2 in git", ["git", "--version"], ["sh", here("grep.sh")]),
-        ("Qt 5 QML", ["qml", "--version"], ["env", "QT_QPA_PLATFORM=offscreen", "qml", "--apptype", "core", here("spin.qml")]),
+        ("Qt 5 QML", ["/usr/lib/qt5/bin/qml", "--version"], ["/usr/lib/qt5/bin/qml", "--apptype", "core", here("spin.qml")]),
         ("Guile", ["guile", "--version"], ["guile", "--no-auto-compile", here("spin.scm")]),
         ("Racket", ["racket", "--version"], ["racket", here("spin.rkt")]),
         ("SBCL", ["sbcl", "--version"], ["sbcl", "--script", here("spin.lisp")]),
-        ("QEMU's user mode", [cached("qemu/qemu-x86_64"), "--version"], [cached("qemu/qemu-x86_64"), "/bin/sh", here("grep.sh")]),
+        ("QEMU's user mode", [cached("qemu/usr/bin/qemu-x86_64"), "--version"], [cached("qemu/usr/bin/qemu-x86_64"), "/bin/sh", here("grep.sh")]),
     ]
 
 
@@ -94,13 +94,13 @@ def row(jitscribe, name, of, command):
     if number is None or not all(os.path.exists(word) for word in command if word.startswith("/")):
         return [name, "not installed"] + [""] * 6
     with tempfile.TemporaryDirectory() as folder:
-        words = [jitscribe, "record", "--json", "-o", "it.data", "--", *command]
+        words = [jitscribe, "record", "--json", "--allow-empty", "-o", "it.data", "--", *command]
         done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
         # The recorded program may print, too.
-        lines = [line for line in done.stdout.splitlines() if line.startswith('{"schema_version"')]
-        if not lines:
+        begin = done.stdout.rfind('{\n  "schema_version"')
+        if begin < 0:
             return [name, number, "failed: " + (done.stderr.strip().splitlines() or ["?"])[-1]] + [""] * 5
-        report = json.loads(lines[-1])
+        report, _ = json.JSONDecoder().raw_decode(done.stdout[begin:])
         top = next((function["name"] for function in report["top"]), None)
         assembly = ""
         if report["samples"]["named"] and top:
