@@ -109,7 +109,7 @@ fn numba_s_kernels_have_names_types_and_whole_stacks() {
         record.program(&[&python(), &script("kernels.py"), mode, "1"])
     };
     // What the recorded program then reads.
-    let mut fill = tool(&python());
+    let mut fill = tool(python());
     fill.arg(workload("kernels.py")).args(["cached", "0"]);
     run(fill.env("NUMBA_CACHE_DIR", cache.path()));
     for mode in ["plain", "debug", "cached", "forked"] {

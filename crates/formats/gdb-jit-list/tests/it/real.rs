@@ -75,9 +75,11 @@ fn lines_are_those_of_the_process() {
 /// As `objdump --dwarf=decodedline` shows it, moved to the section.
 const NUMBA_FIRST: (u64, u32) = (0x7f23_3ad5_8000, 31);
 
-/// The rows of unwind info of each function that has some: its offset, the register of the CFA, and the distance from it. As readers of a jitdump see it, behind
-/// the code.
-fn rows(object: &[u8]) -> Vec<(String, Vec<(u64, u16, i64)>)> {
+/// A row of unwind info: its offset, the register of the CFA, and the distance from it.
+type FrameRow = (u64, u16, i64);
+
+/// The rows of each function that has some, as readers of a jitdump see them, behind the code.
+fn rows(object: &[u8]) -> Vec<(String, Vec<FrameRow>)> {
     let symfile = Symfile::parse(object).expect("an object");
     let frames = symfile.frames();
     let of = |function: &gdb_jit_list::Function<'_>| {

@@ -107,7 +107,6 @@ fn a_compiler_says_the_same() {
         }
         alike += usize::from(is_alike);
     }
-    println!("{all} functions, {followed} followed, {alike} alike; {rows} rows");
     assert!(all > 100 && rows > 1000, "{all} functions, {rows} rows");
     assert!(followed * 100 >= all * 95, "{followed} of {all}");
     assert!(alike * 100 >= followed * 99, "{alike} of {followed}");
