@@ -30,7 +30,7 @@ def rows(inputs):
         ("node 24", [cached("node-24.19.0/bin/node"), "--version"], [cached("node-24.19.0/bin/node"), work("spin.js")]),
         ("deno", [cached("deno-2.9.6/deno"), "--version"], [cached("deno-2.9.6/deno"), "run", work("spin.js")]),
         ("bun", [cached("bun-1.4.5/bin/bun"), "--version"], [cached("bun-1.4.5/bin/bun"), work("spin.js")]),
-        ("JavaScriptCore", ["jsc", "--version"], ["jsc", work("spin.js")]),
+        ("JavaScriptCore", ["dpkg-query", "-W", "-f", "${Version}", "libjavascriptcoregtk-4.0-18"], ["jsc", work("spin.js")]),
         ("Java", ["java", "-version"], ["java", work("Spin.java")]),
         ("Erlang", ["erl", "-noshell", "-eval", "io:put_chars(erlang:system_info(otp_release)),halt()."],
          ["erl", "-noshell", "-pa", inputs, "-s", "spin", "main", "-s", "init", "stop"]),
@@ -62,7 +62,7 @@ def rows(inputs):
         ("Guile", ["guile", "--version"], ["guile", "--no-auto-compile", here("spin.scm")]),
         ("Racket", ["racket", "--version"], ["racket", here("spin.rkt")]),
         ("SBCL", ["sbcl", "--version"], ["sbcl", "--script", here("spin.lisp")]),
-        ("QEMU's user mode", [cached("qemu/usr/bin/qemu-x86_64"), "--version"], [cached("qemu/usr/bin/qemu-x86_64"), "/bin/sh", here("grep.sh")]),
+        ("QEMU's user mode", [cached("qemu/usr/bin/qemu-x86_64"), "--version"], [cached("qemu/usr/bin/qemu-x86_64"), "/usr/bin/python3", "-c", "sum(i * i for i in range(3000000))"]),
     ]
 
 
@@ -81,7 +81,7 @@ def version(words):
     if not shutil.which(words[0]):
         return None
     said = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
-    found = re.search(r"\d+(\.\d+)*", said.stdout)
+    found = re.search(r"(?<=version )\d+(\.\d+)*", said.stdout) or re.search(r"\d+(\.\d+)*", said.stdout)
     return found[0] if said.returncode == 0 and found else None
 
 
@@ -107,7 +107,7 @@ def row(jitscribe, name, of, command):
             shown = subprocess.run([jitscribe, "annotate", "-i", "it.data", top], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             assembly = "yes" if shown.returncode == 0 and re.search(r"(?m)^.*\b(mov|add|jmp|ret|lea|call)", shown.stdout) else "no"
         samples, stacks = report["samples"], report.get("stacks") or {}
-        jitted = samples["named"] + samples["unnamed"]
+        jitted = samples["named"] + samples["inferred"] + samples["unnamed"]
         return [
             name,
             number,
@@ -116,11 +116,13 @@ def row(jitscribe, name, of, command):
             share(samples["with_lines"], samples["named"]),
             assembly,
             share(stacks.get("whole", 0), stacks.get("stacks", 0)),
-            {"copied": "copied", "frame_pointers": "frame pointers"}.get(stacks.get("recorded"), str(stacks.get("recorded", "–"))),
+            {"copied": "copies", "walked": "frame pointers"}.get(stacks.get("recorded"), "–"),
         ]
 
 
 def main():
+    # Qt's programs ask for a display.
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
     parser = argparse.ArgumentParser()
     parser.add_argument("--jitscribe", required=True)
     parser.add_argument("--inputs", required=True)

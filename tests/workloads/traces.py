@@ -30,4 +30,4 @@ if len(sys.argv) > 1:
     while True:
         work(1)
 else:
-    print(work(2000))
+    print(work(8000))

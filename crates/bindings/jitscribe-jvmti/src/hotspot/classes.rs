@@ -185,6 +185,8 @@ impl Classes {
             else {
                 break;
             };
+            // Of classes that were added since, there may be parts in memory that was copied before.
+            scan.pages.as_new_as(loader.wrapping_add(fields.classes.at));
             let before = seen.first.insert(loader, first);
             scan.classes(first, before, &mut seen.incomplete, &mut see);
             loader = next;

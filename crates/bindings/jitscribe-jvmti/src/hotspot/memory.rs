@@ -15,15 +15,25 @@ const AHEAD: usize = 4;
 /// Number of pages that are kept.
 const KEPT: usize = 1024;
 
-/// Copies of pages, each as of when it was read first.
+/// Copies of pages, each as of when it was read last.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    /// By page number: where the copy is.
-    places: HashMap<usize, usize, FxBuildHasher>,
+    /// By page number: where the copy is, and the number of the read that made it.
+    places: HashMap<usize, (usize, u64), FxBuildHasher>,
     copies: Vec<u8>,
+    /// The number of the last read.
+    last: u64,
+    /// Copies that are older than this read are made again.
+    since: u64,
 }
 
 impl Pages {
+    /// From now on, memory counts as it was when what is at `address` was read, or later: so that what is found there leads to memory that was written by
+    /// then. Without this, a structure that is new could be read from a copy that is older than the structure.
+    pub(crate) fn as_new_as(&mut self, address: usize) {
+        self.since = self.places.get(&(address / PAGE)).map_or(0, |(_, read)| *read);
+    }
+
     /// Appends `size` bytes at an address to `into`. `None` if they are not readable, or if this process may not make the
     /// system call.
     pub(crate) fn append(&mut self, address: usize, size: usize, into: &mut Vec<u8>) -> Option<()> {
@@ -52,18 +62,20 @@ impl Pages {
     }
 
     fn page(&mut self, page: usize) -> Option<&[u8]> {
-        if !self.places.contains_key(&page) {
+        if self.places.get(&page).is_none_or(|(_, read)| *read < self.since) {
             self.copy(page)?;
         }
-        let place = *self.places.get(&page)?;
+        let (place, _) = *self.places.get(&page)?;
         self.copies.get(place..place + PAGE)
     }
 
     /// Copies a page, and those behind it that are there.
     fn copy(&mut self, page: usize) -> Option<()> {
-        if self.places.len() >= KEPT {
-            *self = Self::default();
+        if self.copies.len() >= KEPT * PAGE {
+            self.places.clear();
+            self.copies.clear();
         }
+        self.last += 1;
         let behind = self.copies.len();
         self.copies.try_reserve(AHEAD * PAGE).ok()?;
         self.copies.resize(behind + AHEAD * PAGE, 0);
@@ -78,8 +90,12 @@ impl Pages {
         let copied = usize::try_from(copied).unwrap_or(0) / PAGE;
         self.copies.truncate(behind + copied * PAGE);
         for index in 0..copied {
-            // A copy that exists stays: what was read from it is valid together.
-            self.places.entry(page + index).or_insert(behind + index * PAGE);
+            // A copy that is new enough stays: what was read from it is valid together.
+            let copy = (behind + index * PAGE, self.last);
+            let kept = self.places.entry(page + index).or_insert(copy);
+            if kept.1 < self.since {
+                *kept = copy;
+            }
         }
         (copied > 0).then_some(())
     }
@@ -111,6 +127,25 @@ mod tests {
         assert_eq!(pages.number(8, 8), None);
         assert_eq!(pages.number(usize::MAX - 3, 8), None);
         assert_eq!(pages.append(at, usize::MAX, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn copies_are_as_new_as_what_led_to_them() {
+        let mut text = vec![1_u8; 40 * PAGE];
+        let at = text.as_ptr().expose_provenance();
+        let mut pages = Pages::default();
+        assert_eq!(pages.number(at, 1), Some(1));
+        text.fill(2);
+        let (near, far) = (at + 1, at + 20 * PAGE);
+        assert_eq!([near, far].map(|at| pages.number(at, 1)), [Some(1), Some(2)]);
+        pages.as_new_as(far);
+        assert_eq!(pages.number(near, 1), Some(2));
+        text.fill(3);
+        // What is new enough is not read again.
+        assert_eq!([near, far].map(|at| pages.number(at, 1)), [Some(2), Some(2)]);
+        pages.as_new_as(at + 39 * PAGE);
+        assert_eq!(pages.number(at, 1), Some(2));
+        std::hint::black_box(&text);
     }
 
     #[test]
