@@ -131,13 +131,49 @@ impl Top {
     }
 }
 
+/// What is shown for the tier of a function of which other functions' code has most samples.
+pub const INLINED: &str = "inlined";
+
+/// Whether most samples of a function are in the code of others, into which it was inlined: `own` samples, of which its code has `in_code`.
+#[must_use]
+pub fn is_mostly_inlined(own: u64, in_code: u64) -> bool {
+    in_code < own.saturating_sub(in_code)
+}
+
 impl TopRow {
     /// The tiers in short; what the function is if it has none.
     fn tier_text(&self) -> String {
+        let in_code = self.tiers.iter().map(|tier| tier.samples).sum();
         match self.tiers.as_slice() {
             [] => format!("[{}]", self.function.kind),
+            tiers if is_mostly_inlined(self.samples, in_code) => {
+                format!("{INLINED} +{}", tiers.len())
+            }
             [only] => only.tier.clone(),
             [first, others @ ..] => format!("{} +{}", first.tier, others.len()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tier_is_that_of_most_samples() {
+        let text = |samples, tiers: &[(&str, u64)]| {
+            let spelled =
+                |&(tier, samples): &(&str, u64)| TierSamples { tier: tier.into(), samples };
+            let tiers = tiers.iter().map(spelled).collect();
+            let (name, file, key) = Default::default();
+            let function = FunctionInfo { name, file, line: 0, column: 0, kind: "jitted", key };
+            TopRow { function, samples, inclusive: samples, generations: 1, tiers }.tier_text()
+        };
+        assert_eq!(text(10, &[("turbofan", 9), ("sparkplug", 1)]), "turbofan +1");
+        // One sample in code of its own, and the others in that of a caller.
+        assert_eq!(text(1016, &[("sparkplug", 1)]), "inlined +1");
+        assert_eq!(text(1016, &[("sparkplug", 1), ("turbofan", 1)]), "inlined +2");
+        // What was inlined into it counts for its code.
+        assert_eq!(text(2, &[("turbofan", 30)]), "turbofan");
     }
 }
