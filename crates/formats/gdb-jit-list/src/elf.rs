@@ -39,7 +39,6 @@ struct Table {
 pub struct Section {
     pub name: u32,
     pub kind: u32,
-    pub flags: u64,
     pub address: u64,
     pub offset: u64,
     pub size: u64,
@@ -104,7 +103,6 @@ impl Header {
         let parse = |bytes: &[u8; Section::SIZE]| Section {
             name: u32_at(bytes, 0),
             kind: u32_at(bytes, 4),
-            flags: u64_at(bytes, 8),
             address: u64_at(bytes, 16),
             offset: u64_at(bytes, 24),
             size: u64_at(bytes, 32),
