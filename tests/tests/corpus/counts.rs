@@ -10,7 +10,7 @@ use std::path::Path;
 
 use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::{inject, jitscribe, json, report};
-use profile::{FunctionId, FunctionKey, Profile, Totals};
+use profile::{CodeId, FunctionId, FunctionKey, Profile, StackId, Totals};
 use profile_export::Format;
 use profile_recording::{Options, RecordedProfile};
 use profile_text::{Annotated, Sort, Top, TopRow, Wanted};
@@ -95,6 +95,32 @@ fn all_views_of_wasmtime_count_the_same() {
     compare("wasmtime-jitdump", &["g", "n"]);
 }
 
+/// Number of samples by the tier of the code that is chosen of their stacks.
+fn by_tier(profile: &Profile, code: impl Fn(StackId) -> Option<CodeId>) -> BTreeMap<String, u64> {
+    let mut tiers = BTreeMap::new();
+    for code in profile.samples().iter().filter_map(|sample| code(sample.stack)) {
+        let tier = String::from_utf8_lossy(profile.text(profile.code(code).tier)).into_owned();
+        if !tier.is_empty() {
+            *tiers.entry(tier).or_default() += 1;
+        }
+    }
+    tiers
+}
+
+/// The code at the innermost address of a stack, if it is of this function, or the function was inlined there.
+fn part_of(profile: &Profile, stack: StackId, function: FunctionId) -> Option<CodeId> {
+    let mut frames = profile.frames_of(stack).peekable();
+    let code = frames.peek()?.code?;
+    let mut is_part = profile.code(code).function == function;
+    for frame in frames {
+        is_part |= frame.function == function;
+        if !frame.is_inlined() {
+            break;
+        }
+    }
+    is_part.then_some(code)
+}
+
 /// A recording, and what its profile has of the functions with the most samples.
 struct Compared<'p> {
     what: String,
@@ -127,6 +153,7 @@ impl<'p> Compared<'p> {
         self.report_as_text();
         self.summary(summary, has_stacks);
         self.page();
+        self.tiers_of_samples();
         self.activities(summary);
         self.exports();
         self.annotations();
@@ -138,6 +165,19 @@ impl<'p> Compared<'p> {
         let stack = |stack| profile.frames_of(stack).map(|frame| frame.function.0.to_string());
         let samples = profile.samples().iter().map(|sample| (stack(sample.stack).collect(), 1));
         self.compare("profile", &Counts::of(samples), |id| Some(id.0.to_string()));
+    }
+
+    /// The tiers, counted by the innermost frame of each sample.
+    fn tiers_of_samples(&self) {
+        let profile = self.profile();
+        for (id, row) in &self.top {
+            let expected = by_tier(profile, |stack| {
+                let frame = profile.frames_of(stack).next()?;
+                frame.code.filter(|_| frame.function == *id)
+            });
+            let tiers = row.tiers.iter().map(|tier| (tier.tier.clone(), tier.samples));
+            assert_eq!(expected, tiers.collect(), "{}: {row:?}", self.what);
+        }
     }
 
     /// `jitscribe report --stdio`: as JSON, and as text.
@@ -308,14 +348,14 @@ impl<'p> Compared<'p> {
             let numbers = (annotated.samples, annotated.inclusive);
             assert_eq!(numbers, (row.samples, row.inclusive), "{}: {row:?}", self.what);
             assert_eq!(annotated.function, row.function, "{}", self.what);
-            let mut tiers: BTreeMap<&str, u64> = BTreeMap::new();
-            for code in annotated.codes.iter().filter(|code| code.samples > 0) {
-                if !code.tier.is_empty() {
-                    *tiers.entry(&code.tier).or_default() += code.samples;
+            let mut tiers: BTreeMap<String, u64> = BTreeMap::new();
+            for code in annotated.codes.iter().chain(&annotated.inlined_into) {
+                if !code.tier.is_empty() && code.samples > 0 {
+                    *tiers.entry(code.tier.clone()).or_default() += code.samples;
                 }
             }
-            let expected = row.tiers.iter().map(|tier| (tier.tier.as_str(), tier.samples));
-            assert_eq!(tiers, expected.collect(), "{}: {row:?}", self.what);
+            let expected = by_tier(profile, |stack| part_of(profile, stack, *id));
+            assert_eq!(tiers, expected, "{}: {row:?}", self.what);
         }
     }
 

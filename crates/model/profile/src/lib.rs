@@ -79,6 +79,7 @@ mod stack;
 mod stack_key;
 mod strings;
 mod table;
+mod tiers;
 mod totals;
 mod unnamed_runs;
 
@@ -109,5 +110,6 @@ pub use selection::Selection;
 pub use stack::{Frame, Stack};
 pub use stack_key::stack_id;
 pub use strings::Strings;
+pub use tiers::Tiers;
 pub use totals::Totals;
 pub use unnamed_runs::UnnamedRuns;

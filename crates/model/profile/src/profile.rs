@@ -183,6 +183,12 @@ impl Profile {
         (0..).map(CodeId).zip(&self.codes)
     }
 
+    /// The tier of the code that a frame is in; empty if none is known.
+    #[must_use]
+    pub fn tier_of(&self, frame: &Frame) -> StringId {
+        frame.code.map_or(StringId::EMPTY, |code| self.code(code).tier)
+    }
+
     /// The compilations of a function, by process and time.
     pub fn codes_of(&self, function: FunctionId) -> impl Iterator<Item = (CodeId, &Code)> {
         self.numbered_codes().filter(move |(_, code)| code.function == function)

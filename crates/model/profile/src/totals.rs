@@ -1,9 +1,9 @@
 //! Samples by function and code.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 
 use crate::count::Count;
-use crate::id::{CodeId, FrameId, FunctionId, StringId};
+use crate::id::{CodeId, FrameId, FunctionId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
@@ -141,28 +141,6 @@ impl Totals {
         }
         sampled.sort_by(|a, b| order(profile, a, b));
         sampled
-    }
-
-    /// The own samples of codes by their tier, most first. Calls that were inlined into a code are in its tier. Codes without a known tier are left out.
-    #[must_use]
-    pub fn tiers(
-        &self,
-        profile: &Profile,
-        codes: impl IntoIterator<Item = CodeId>,
-    ) -> Vec<(StringId, u64)> {
-        let mut tiers: Vec<(StringId, u64)> = Vec::new();
-        for code in codes {
-            let (tier, own) = (profile.code(code).tier, self.of_code(code).own);
-            if tier.is_empty() || own == 0 {
-                continue;
-            }
-            match tiers.iter_mut().find(|(other, _)| *other == tier) {
-                Some((_, samples)) => *samples = samples.saturating_add(own),
-                None => tiers.push((tier, own)),
-            }
-        }
-        tiers.sort_by_key(|&(tier, samples)| (Reverse(samples), profile.text(tier)));
-        tiers
     }
 
     fn sampled(&self) -> impl Iterator<Item = (FunctionId, Count)> {

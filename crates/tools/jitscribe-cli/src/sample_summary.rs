@@ -6,7 +6,8 @@ use std::path::Path;
 use jitscribe_inject::StackCounts;
 use profile::activity::is_interpreter;
 use profile::{
-    Activities, CodeId, CodeSource, Count, FunctionId, FunctionKind, Profile, SampleRow, Totals,
+    Activities, CodeId, CodeSource, Count, FunctionId, FunctionKind, Profile, SampleRow, StringId,
+    Tiers, Totals,
 };
 use profile_recording::RecordedProfile;
 use profile_text::TierSamples;
@@ -78,8 +79,11 @@ impl SampleSummary {
         let is_jitted = |id: FunctionId| is_jitted(profile, id);
         let top = totals.first_functions(profile, TOP, is_jitted).into_iter();
         let has_stacks = has_callers(profile);
-        let top =
-            top.map(|(id, count)| TopFunction::of(profile, code, &totals, id, (count, has_stacks)));
+        let tiers = Tiers::of(profile, &totals);
+        let top = top.map(|(id, count)| {
+            let tiers = tiers.of_function(id);
+            TopFunction::of(profile, code, &totals, id, (count, has_stacks), tiers)
+        });
         Self {
             samples: totals.samples(),
             top: top.collect(),
@@ -117,6 +121,7 @@ impl TopFunction {
         totals: &Totals,
         id: FunctionId,
         (count, has_stacks): (Count, bool),
+        tiers: &[(StringId, u64)],
     ) -> Self {
         let mut codes: Vec<CodeId> = profile.codes_of(id).map(|(code, _)| code).collect();
         codes.sort_by_key(|&code| (Reverse(totals.of_code(code).own), code));
@@ -124,7 +129,6 @@ impl TopFunction {
         let with_bytes = codes.iter().copied().find(|&id| code.listing(id).is_some());
         let shown = with_bytes.or_else(|| codes.first().copied()).map(|code| profile.code(code));
         let text = |id| String::from_utf8_lossy(profile.text(id)).into_owned();
-        let tiers = totals.tiers(profile, codes.iter().copied()).into_iter();
         let function = profile.function(id);
         let interprets = |&code: &CodeId| {
             let code = profile.code(code);
@@ -140,7 +144,10 @@ impl TopFunction {
             symbol_text: shown.map(|code| text(code.symbol)).unwrap_or_default(),
             samples: count.own,
             inclusive: has_stacks.then_some(count.total),
-            tiers: tiers.map(|(tier, samples)| TierSamples { tier: text(tier), samples }).collect(),
+            tiers: tiers
+                .iter()
+                .map(|&(tier, samples)| TierSamples { tier: text(tier), samples })
+                .collect(),
             has_code: with_bytes.is_some(),
             has_lines: frames.any(|frame| frame.line > 0),
             interprets: codes.iter().any(interprets),

@@ -35,7 +35,7 @@ pub struct Label {
 impl Options {
     /// The label of a frame.
     pub(crate) fn label(&self, profile: &Profile, frame: &Frame) -> Label {
-        let tier = if self.tiers { tier(profile, frame) } else { StringId::EMPTY };
+        let tier = if self.tiers { profile.tier_of(frame) } else { StringId::EMPTY };
         let line = if self.lines { frame.line } else { 0 };
         Label { function: frame.function, tier, line, is_inlined: frame.is_inlined() }
     }
@@ -56,11 +56,6 @@ impl Label {
         }
         name
     }
-}
-
-/// The tier of the code of a frame; empty if there is none.
-pub fn tier(profile: &Profile, frame: &Frame) -> StringId {
-    frame.code.map_or(StringId::EMPTY, |code| profile.code(code).tier)
 }
 
 /// The code of a frame, if a process compiled it.

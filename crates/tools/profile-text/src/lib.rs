@@ -50,5 +50,5 @@ pub use find::{Found, find, hottest};
 pub use function_info::FunctionInfo;
 pub use line::{Line, Span, Style};
 pub use sources::SourceLine;
-pub use top::{INLINED, Sort, TierSamples, Top, TopRow, is_mostly_inlined};
+pub use top::{Sort, TierSamples, Top, TopRow};
 pub use tree::{Tree, TreeNode};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use profile::{Code, CodeId, FunctionId, Profile, Totals};
+use profile::{FunctionId, Profile, Tiers, Totals};
 use serde::Serialize;
 
 use crate::figures::{grouped, is_at_least, percent};
@@ -42,7 +42,7 @@ pub struct TopRow {
 pub struct TierSamples {
     /// Its name.
     pub tier: String,
-    /// Samples in code of it, calls that were inlined into it included.
+    /// Samples of the function in code of it: its own, or that of a function that it was inlined into.
     pub samples: u64,
 }
 
@@ -62,10 +62,12 @@ impl Top {
     /// The functions that have at least this part of the samples, in percent.
     #[must_use]
     pub fn of(profile: &Profile, totals: &Totals, sort: Sort, least: f64) -> Self {
-        let mut codes: BTreeMap<FunctionId, Vec<(CodeId, &Code)>> = BTreeMap::new();
-        for (id, code) in profile.numbered_codes() {
-            codes.entry(code.function).or_default().push((id, code));
+        let mut generations: BTreeMap<FunctionId, u64> = BTreeMap::new();
+        for code in profile.codes().iter().filter(|code| code.process.is_some()) {
+            let count: &mut u64 = generations.entry(code.function).or_default();
+            *count = count.saturating_add(1);
         }
+        let tiers = Tiers::of(profile, totals);
         let mut sampled = totals.functions(profile);
         match sort {
             Sort::Own => {}
@@ -82,16 +84,14 @@ impl Top {
             is_at_least(samples, totals.samples(), least)
         });
         let row = |(id, count): &(FunctionId, profile::Count)| {
-            let codes = codes.get(id).map(Vec::as_slice).unwrap_or_default();
-            let tiers = totals.tiers(profile, codes.iter().map(|(code, _)| *code)).into_iter();
             let spelled =
-                |(tier, samples)| TierSamples { tier: lossy(profile.text(tier)), samples };
+                |&(tier, samples)| TierSamples { tier: lossy(profile.text(tier)), samples };
             TopRow {
                 function: FunctionInfo::of(profile, *id),
                 samples: count.own,
                 inclusive: count.total,
-                generations: codes.iter().filter(|(_, code)| code.process.is_some()).count() as u64,
-                tiers: tiers.map(spelled).collect(),
+                generations: generations.get(id).copied().unwrap_or(0),
+                tiers: tiers.of_function(*id).iter().map(spelled).collect(),
             }
         };
         let functions: Vec<TopRow> = sampled.iter().map(row).collect();
@@ -131,24 +131,11 @@ impl Top {
     }
 }
 
-/// What is shown for the tier of a function of which other functions' code has most samples.
-pub const INLINED: &str = "inlined";
-
-/// Whether most samples of a function are in the code of others, into which it was inlined: `own` samples, of which its code has `in_code`.
-#[must_use]
-pub fn is_mostly_inlined(own: u64, in_code: u64) -> bool {
-    in_code < own.saturating_sub(in_code)
-}
-
 impl TopRow {
     /// The tiers in short; what the function is if it has none.
     fn tier_text(&self) -> String {
-        let in_code = self.tiers.iter().map(|tier| tier.samples).sum();
         match self.tiers.as_slice() {
             [] => format!("[{}]", self.function.kind),
-            tiers if is_mostly_inlined(self.samples, in_code) => {
-                format!("{INLINED} +{}", tiers.len())
-            }
             [only] => only.tier.clone(),
             [first, others @ ..] => format!("{} +{}", first.tier, others.len()),
         }
@@ -170,10 +157,7 @@ mod tests {
             TopRow { function, samples, inclusive: samples, generations: 1, tiers }.tier_text()
         };
         assert_eq!(text(10, &[("turbofan", 9), ("sparkplug", 1)]), "turbofan +1");
-        // One sample in code of its own, and the others in that of a caller.
-        assert_eq!(text(1016, &[("sparkplug", 1)]), "inlined +1");
-        assert_eq!(text(1016, &[("sparkplug", 1), ("turbofan", 1)]), "inlined +2");
-        // What was inlined into it counts for its code.
-        assert_eq!(text(2, &[("turbofan", 30)]), "turbofan");
+        assert_eq!(text(30, &[("turbofan", 30)]), "turbofan");
+        assert_eq!(text(2, &[]), "[jitted]");
     }
 }

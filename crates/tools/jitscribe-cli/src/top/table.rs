@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use profile::{Activities, FunctionKind, Profile, Totals};
+use profile::{Activities, FunctionKind, Profile, Tiers, Totals};
 
 use super::window::{Window, Windows};
 use crate::Result;
@@ -116,10 +116,16 @@ impl Table {
         self.messages.clone_from(&window.messages);
         self.forget_last();
         let totals = Totals::all(profile);
+        let tiers = Tiers::of(profile, &totals);
         for (id, count) in totals.functions(profile) {
             let row = profile.function(id);
             let counts = self.functions.entry(Function::of(profile, id)).or_default();
-            counts.iter_mut().for_each(|counts| counts.add(count.own, count.total));
+            for counts in counts {
+                counts.add(count.own, count.total);
+                for &(tier, own) in tiers.of_function(id) {
+                    *counts.tiers.entry(profile.text(tier).to_vec()).or_default() += own;
+                }
+            }
             if row.kind == FunctionKind::Jitted {
                 self.samples.iter_mut().for_each(|samples| samples.jitted += count.own);
             }
@@ -128,19 +134,6 @@ impl Table {
         for samples in &mut self.samples {
             samples.all += totals.samples();
             samples.activities.add(&activities);
-        }
-        for (id, code) in profile.numbered_codes() {
-            let tiers = totals.tiers(profile, [id]);
-            if tiers.is_empty() {
-                continue;
-            }
-            if let Some(counts) = self.functions.get_mut(&Function::of(profile, code.function)) {
-                for counts in counts {
-                    for (tier, own) in &tiers {
-                        *counts.tiers.entry(profile.text(*tier).to_vec()).or_default() += own;
-                    }
-                }
-            }
         }
         self.add_compiled(profile);
     }

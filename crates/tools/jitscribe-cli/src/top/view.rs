@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use printable::{Escape, name};
-use profile_text::{INLINED, activity_text, is_mostly_inlined};
+use profile_text::activity_text;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::table::{Compiled, Counts, Function, Span, Table};
@@ -102,11 +102,7 @@ fn row(function: &Function, counts: &Counts, samples: u64) -> String {
     let (own, total) = (percent(counts.own, samples), percent(counts.total, samples));
     let mut tiers: Vec<_> = counts.tiers.iter().collect();
     tiers.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
-    let in_code = counts.tiers.values().sum();
-    let is_inlined = !tiers.is_empty() && is_mostly_inlined(counts.own, in_code);
-    let tiers = tiers.into_iter().map(|(tier, _)| name(tier).to_string());
-    let tiers: Vec<String> =
-        is_inlined.then(|| INLINED.to_owned()).into_iter().chain(tiers).collect();
+    let tiers: Vec<String> = tiers.into_iter().map(|(tier, _)| name(tier).to_string()).collect();
     let tiers = match tiers.as_slice() {
         [] => function.kind.name().to_owned(),
         tiers => tiers.join("+"),

@@ -7,8 +7,6 @@ use profile::activity::Activity;
 use profile::{FunctionKind, Profile, StackId, StackWork, StringId, Work};
 use rustc_hash::FxHashMap;
 
-use crate::options::tier;
-
 /// A category.
 #[derive(Debug)]
 pub struct Category {
@@ -84,7 +82,7 @@ impl Categories {
                 _ => OTHER,
             },
         };
-        let tier = self.tiers.get(&tier(profile, frame)).copied().filter(|_| category == JIT);
+        let tier = self.tiers.get(&profile.tier_of(frame)).copied().filter(|_| category == JIT);
         (category, tier.unwrap_or(0))
     }
 }

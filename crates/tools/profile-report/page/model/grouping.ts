@@ -6,7 +6,7 @@ import { topmost } from "./topmost.ts";
 export class Grouping {
   readonly ofFrame: Int32Array;
   readonly functionOf: number[] = [];
-  /** The category with the most samples. */
+  /** The category with the most own samples and, of those with equally many, with the most samples. */
   readonly categoryOf: number[] = [];
   readonly topmost: Uint8Array;
 
@@ -18,8 +18,8 @@ export class Grouping {
     const { function: functions } = profile.frame;
     this.ofFrame = new Int32Array(functions.length);
     const numbers = new Map<number, number>();
-    const byCategory: Map<number, number>[] = [];
-    const weights = wholeCounts(profile);
+    const byCategory: Map<number, { own: number; total: number }>[] = [];
+    const { own, total } = wholeCounts(profile);
     for (let frame = 0; frame < functions.length; frame++) {
       const category = categories.ofFrame[frame];
       const key = functions[frame] * categories.list.length + (apart ? category : 0);
@@ -31,13 +31,14 @@ export class Grouping {
         byCategory.push(new Map());
       }
       this.ofFrame[frame] = item;
-      byCategory[item].set(category, (byCategory[item].get(category) ?? 0) + weights[frame]);
+      let counts = byCategory[item].get(category);
+      if (counts === undefined) byCategory[item].set(category, (counts = { own: 0, total: 0 }));
+      counts.own += own[frame];
+      counts.total += total[frame];
     }
-    for (const counts of byCategory) {
-      let best = -1;
-      let most = -1;
-      for (const [category, count] of counts) if (count > most) [best, most] = [category, count];
-      this.categoryOf.push(best);
+    for (const categories of byCategory) {
+      const sorted = [...categories].sort(([, a], [, b]) => b.own - a.own || b.total - a.total);
+      this.categoryOf.push(sorted[0][0]);
     }
     this.topmost = topmost(profile, this.ofFrame, this.functionOf.length);
   }
@@ -51,15 +52,20 @@ export class Grouping {
   }
 }
 
-/** For each frame the number of samples with it on the stack; a recursive one counts more than once. */
-function wholeCounts(profile: Profile): Float64Array {
+/** For each frame the number of samples in it, and with it on the stack; a recursive one counts more than once. */
+function wholeCounts(profile: Profile): { own: Float64Array; total: Float64Array } {
   const { parent, frame } = profile.stack;
-  const total = new Float64Array(frame.length);
-  for (let row = 0; row < profile.sampleCount; row++) total[profile.sample.stack[row]]++;
-  const frames = new Float64Array(profile.frame.function.length);
-  for (let at = frame.length - 1; at >= 0; at--) {
-    frames[frame[at]] += total[at];
-    if (parent[at] >= 0) total[parent[at]] += total[at];
+  const samples = new Float64Array(frame.length);
+  const own = new Float64Array(profile.frame.function.length);
+  for (let row = 0; row < profile.sampleCount; row++) {
+    const stack = profile.sample.stack[row];
+    samples[stack]++;
+    own[frame[stack]]++;
   }
-  return frames;
+  const total = new Float64Array(own.length);
+  for (let at = frame.length - 1; at >= 0; at--) {
+    total[frame[at]] += samples[at];
+    if (parent[at] >= 0) samples[parent[at]] += samples[at];
+  }
+  return { own, total };
 }
