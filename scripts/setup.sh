@@ -124,6 +124,8 @@ Rakudo on MoarVM by name|rakudo-m|rakudo
 Mono|mono|mono-runtime-sgen
 the C# compiler|mcs|mono-mcs
 LuaJIT|luajit|luajit
+PostgreSQL|/usr/lib/postgresql/15/bin/postgres|postgresql-15
+its compiler of expressions|/usr/lib/postgresql/15/lib/llvmjit.so|postgresql-15
 Python venv|/usr/share/doc/python3-venv|python3-venv
 openssl, which makes certificates|openssl|openssl
 mmdebstrap|mmdebstrap|mmdebstrap

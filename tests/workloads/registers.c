@@ -8,6 +8,7 @@
  *   wild   its second entry is not in memory
  *   late   the code becomes executable half a second after it was registered, as LLVM's may
  *   file   a file was mapped where the code is
+ *   brief  each object is unregistered and its code is unmapped after 100 ms; the times before and after each registration go to standard error
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -66,20 +67,51 @@ static void *code_at(void *address) {
 
 static void *code(void) { return code_at(0); }
 
+static void unregister(struct entry *entry) {
+  __jit_debug_descriptor.first = 0;
+  __jit_debug_descriptor.relevant = entry;
+  __jit_debug_descriptor.action = 2;
+  __jit_debug_register_code();
+}
+
 static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return time.tv_sec + time.tv_nsec / 1e9;
 }
 
+static unsigned long long monotonic(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000000000ULL + time.tv_nsec;
+}
+
 static void run(void *code, double seconds) {
   for (double end = now() + seconds; now() < end;) ((void (*)(void))code)();
+}
+
+/* Code after code, each at the address of the one before. */
+static void brief(double seconds) {
+  void *place = code();
+  for (int number = 0; number < seconds * 10; number++) {
+    char name[32];
+    snprintf(name, sizeof name, "brief_%d", number);
+    code_at(place);
+    struct entry *entry = object(name, place, sizeof CODE);
+    unsigned long long before = monotonic();
+    add(entry);
+    fprintf(stderr, "%s %llu %llu\n", name, before, monotonic());
+    run(place, 0.1);
+    unregister(entry);
+    munmap(place, 4096);
+  }
 }
 
 int main(int argc, char **words) {
   if (argc != 3) return 2;
   const char *mode = words[1];
   double seconds = atof(words[2]);
+  if (!strcmp(mode, "brief")) return brief(seconds), 0;
   void *place = 0;
   if (!strcmp(mode, "file")) {
     int file = open("/proc/self/exe", O_RDONLY);
@@ -106,10 +138,7 @@ int main(int argc, char **words) {
   fflush(stdout);
   if (!strcmp(mode, "gone")) {
     run(first, seconds / 2);
-    __jit_debug_descriptor.first = 0;
-    __jit_debug_descriptor.relevant = entry;
-    __jit_debug_descriptor.action = 2;
-    __jit_debug_register_code();
+    unregister(entry);
     munmap(first, 4096);
     first = code();
     /* What is at the old address now is other code. */

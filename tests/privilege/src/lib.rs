@@ -44,6 +44,8 @@ pub enum Privilege {
     Perf,
     /// To record all processes by perf: `perf record -a`.
     PerfOfAll,
+    /// To set hardware breakpoints in the user's own programs by perf: virtual machines may have none.
+    Breakpoints,
     /// To be root, with the right to mount a file system of `/dev/fuse`.
     Fuse,
     /// To be root, and to mount an ext4 file system that is in a file: `mkfs.ext4` and a loop device.
@@ -70,6 +72,7 @@ impl fmt::Display for Privilege {
             Self::Trace => "ptrace (strace)",
             Self::Perf => "perf_event_open (perf record)",
             Self::PerfOfAll => "perf_event_open for all processes (perf record -a)",
+            Self::Breakpoints => "hardware breakpoints (perf record -e mem:ADDRESS:x)",
             Self::Fuse => "root, with /dev/fuse and mounts",
             Self::Ext4 => "root, with mkfs.ext4 and loop devices",
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
@@ -84,7 +87,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 14] = [const { OnceLock::new() }; 14];
+        static ANSWERS: [OnceLock<Option<String>>; 15] = [const { OnceLock::new() }; 15];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -126,8 +129,9 @@ impl Privilege {
                 ]);
                 strace
             }
-            Self::Perf => perf_record(&[]),
-            Self::PerfOfAll => perf_record(&["-a"]),
+            Self::Perf => perf_record("cpu-clock:u", &[]),
+            Self::PerfOfAll => perf_record("cpu-clock:u", &["-a"]),
+            Self::Breakpoints => perf_record("mem:0x1000:x:u", &[]),
             Self::Fuse => {
                 let mut sh = Command::new("sh");
                 sh.args(["-ec", "exec 3<>/dev/fuse; test \"$(id -u)\" = 0; unshare --mount true"]);
@@ -173,9 +177,9 @@ fn version_of(program: &str) -> Command {
     command
 }
 
-fn perf_record(more: &[&str]) -> Command {
+fn perf_record(event: &str, more: &[&str]) -> Command {
     let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-e", "cpu-clock:u", "-o", "/dev/null"]).args(more).arg("true");
+    perf.args(["record", "-q", "-e", event, "-o", "/dev/null"]).args(more).arg("true");
     perf
 }
 

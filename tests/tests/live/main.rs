@@ -27,6 +27,7 @@ mod java_stacks;
 mod llvm;
 mod map_times;
 mod node;
+mod postgres;
 mod profile;
 mod profile_code;
 mod profile_files;

@@ -154,3 +154,35 @@ fn code_that_is_unregistered_keeps_its_samples_and_gets_no_others() {
     let (named, all) = samples(&Record::new(&options).program(&[&path, "gone", "2"]));
     assert!(named * 10 >= all * 3 && named * 10 <= all * 7, "{named} of {all}");
 }
+
+#[test]
+fn exact_times_are_those_of_the_registrations() {
+    needs!(Perf);
+    needs!(Trace);
+    needs!(Breakpoints);
+    let program = Program::build();
+    let path = argument(program.path());
+    let options = ["-F", "999", "--call-graph=none", "--exact-times", "--keep-raw"];
+    let recorded = Record::new(&options).program(&[&path, "brief", "1.5"]);
+    let folder = recorded.raw();
+    let dumps = std::fs::read_dir(&folder).expect("a folder").map(|file| file.expect("a file"));
+    let of_lists =
+        dumps.filter(|file| file.file_name().to_string_lossy().starts_with("registered-"));
+    let dump = of_lists.flat_map(|folder| std::fs::read_dir(folder.path()).expect("a folder"));
+    let dump = dump.map(|file| file.expect("a file").path()).next().expect("a dump");
+    let events = json_lines(jitscribe().args(["dump", "--json"]).arg(&dump));
+    let loaded = |name: &str| {
+        let load = events.iter().find(|it| it["event"] == "load" && it["name"] == name)?;
+        load["time"].as_u64()
+    };
+    let mut exact = 0;
+    for line in recorded.said.lines().filter(|line| line.starts_with("brief_")) {
+        let [name, before, after] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let [before, after] = [before, after].map(|time| time.parse::<u64>().expect("a time"));
+        exact += usize::from(loaded(name).is_some_and(|time| (before..=after).contains(&time)));
+    }
+    // The first code runs before its list is found, and on a busy machine others end before they are read.
+    assert!(exact >= 8, "{exact} of 15: {events:?}");
+}

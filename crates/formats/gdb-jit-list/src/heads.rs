@@ -2,12 +2,16 @@
 
 use std::ops::Range;
 
+use memchr::memmem::Finder;
+
 use crate::elf::{self, Header, SEGMENT_EXECUTABLE, SEGMENT_LOAD, Section, Symbol};
 use crate::limits;
 use crate::read_at::ReadAt;
 
 /// The name of the variable, with the end of the string.
-const NAME: &[u8] = b"__jit_debug_descriptor\0";
+const HEAD: &[u8] = b"__jit_debug_descriptor\0";
+/// The name of the function that is called after each change of the list.
+const CALLED: &[u8] = b"__jit_debug_register_code\0";
 /// Bytes that are read at a time: a multiple of a symbol's size.
 const PART: usize = 24 << 12;
 /// The most heads and segments of one file.
@@ -19,6 +23,8 @@ const MOST: usize = 16;
 pub struct Heads {
     /// The addresses of the heads, by the file.
     pub addresses: Vec<u64>,
+    /// The addresses of the functions that a compiler calls after each change of a list, by the file: debuggers have breakpoints there.
+    pub called: Vec<u64>,
     /// Where the file's code is.
     pub segments: Vec<Segment>,
 }
@@ -46,20 +52,24 @@ impl Heads {
             return None;
         }
         let sections = header.sections(file)?;
-        let mut addresses = Vec::new();
+        let (mut addresses, mut called) = (Vec::new(), Vec::new());
         for kind in [elf::SECTION_DYNAMIC_SYMBOLS, elf::SECTION_SYMBOLS] {
             for symbols in sections.iter().filter(|section| section.kind == kind).take(2) {
                 let names = usize::try_from(symbols.link).ok().and_then(|at| sections.get(at));
                 let Some(names) = names else { continue };
-                let at = places_of_name(file, names);
+                let at = places_of_name(file, names, HEAD);
                 if !at.is_empty() {
                     find_symbols(file, symbols, &at, &mut addresses);
+                    let at = places_of_name(file, names, CALLED);
+                    find_symbols(file, symbols, &at, &mut called);
                 }
             }
         }
-        addresses.sort_unstable();
-        addresses.dedup();
-        addresses.truncate(MOST);
+        for addresses in [&mut addresses, &mut called] {
+            addresses.sort_unstable();
+            addresses.dedup();
+            addresses.truncate(MOST);
+        }
         let segments = header.segments(file)?.into_iter().filter(|segment| {
             segment.kind == SEGMENT_LOAD && segment.flags & SEGMENT_EXECUTABLE != 0
         });
@@ -68,12 +78,26 @@ impl Heads {
             size: segment.file_size,
             address: segment.address,
         });
-        let found = Self { addresses, segments: segments.collect() };
+        let found = Self { addresses, called, segments: segments.collect() };
         (!found.addresses.is_empty() && !found.segments.is_empty()).then_some(found)
     }
 
     /// The addresses of the heads in a process that has mapped the file's code at `mapped` from this offset on.
     pub fn in_process(&self, mapped: Range<u64>, offset: u64) -> impl Iterator<Item = u64> {
+        self.placed(&self.addresses, mapped, offset)
+    }
+
+    /// The addresses of [`called`](Self::called) in such a process.
+    pub fn called_in_process(&self, mapped: Range<u64>, offset: u64) -> impl Iterator<Item = u64> {
+        self.placed(&self.called, mapped, offset)
+    }
+
+    fn placed<'a>(
+        &'a self,
+        addresses: &'a [u64],
+        mapped: Range<u64>,
+        offset: u64,
+    ) -> impl Iterator<Item = u64> + use<'a> {
         // The kernel maps whole pages, which begin before the segment.
         let size = mapped.end.saturating_sub(mapped.start);
         let segment = self.segments.iter().find(|segment| {
@@ -86,26 +110,27 @@ impl Heads {
                 .wrapping_add(segment.offset.wrapping_sub(offset))
                 .wrapping_sub(segment.address)
         });
-        place.into_iter().flat_map(|by| self.addresses.iter().map(move |at| at.wrapping_add(by)))
+        place.into_iter().flat_map(move |by| addresses.iter().map(move |at| at.wrapping_add(by)))
     }
 }
 
 /// The offsets at which the name is in a table of strings. It may be the end of a longer one.
-fn places_of_name(file: &(impl ReadAt + ?Sized), names: &Section) -> Vec<u32> {
+fn places_of_name(file: &(impl ReadAt + ?Sized), names: &Section, name: &[u8]) -> Vec<u32> {
+    let finder = Finder::new(name);
     let mut places = Vec::new();
     let mut bytes: Vec<u8> = Vec::new();
     let size = names.size.min(limits::NAMES);
     let mut at = 0;
     while at < size {
         // What may be the beginning of the name stays.
-        let kept = bytes.len().min(NAME.len().saturating_sub(1));
+        let kept = bytes.len().min(name.len().saturating_sub(1));
         bytes.drain(..bytes.len().saturating_sub(kept));
         let part = usize::try_from(size.saturating_sub(at)).unwrap_or(PART).min(PART);
         bytes.resize(kept.saturating_add(part), 0);
         let Some(room) = bytes.get_mut(kept..) else { break };
         let count = file.read_at(names.offset.saturating_add(at), room);
         bytes.truncate(kept.saturating_add(count));
-        for place in find_all(&bytes) {
+        for place in finder.find_iter(&bytes) {
             let place = at.saturating_sub(number(kept)).saturating_add(number(place));
             if let Ok(place) = u32::try_from(place)
                 && places.len() < MOST
@@ -119,12 +144,6 @@ fn places_of_name(file: &(impl ReadAt + ?Sized), names: &Section) -> Vec<u32> {
         at = at.saturating_add(number(part));
     }
     places
-}
-
-/// Where the name is in these bytes.
-fn find_all(bytes: &[u8]) -> impl Iterator<Item = usize> {
-    // Most names have no such letters in them: this reads 60 MB in some milliseconds.
-    bytes.windows(NAME.len()).enumerate().filter(|(_, it)| *it == NAME).map(|(at, _)| at)
 }
 
 /// Adds the addresses of the symbols with these names.

@@ -15,6 +15,8 @@ const SMALL: u64 = 1 << 16;
 const RARELY: u32 = 16;
 /// The version of the interface.
 const VERSION: u32 = 1;
+/// `JIT_REGISTER_FN`.
+const REGISTER: u32 = 1;
 
 /// What has changed since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub enum Change<'a> {
         id: u64,
         /// The object: an ELF file, or whatever the process has there.
         object: &'a [u8],
+        /// Whether the process says that registering this one was its last change of the list.
+        is_last: bool,
     },
     /// An object is no longer in the list.
     Unregistered {
@@ -79,6 +83,12 @@ impl Head {
         };
         (u32_at(&bytes, 0) == VERSION && head.action <= 2).then_some(head)
     }
+
+    /// The object that was registered with the last change of the list; `None` if that removed one.
+    fn registered_last(&self, memory: &(impl ReadAt + ?Sized)) -> Option<Place> {
+        let entry = (self.action == REGISTER).then(|| Entry::read(memory, self.relevant));
+        entry.flatten().map(|entry| entry.object)
+    }
 }
 
 impl Entry {
@@ -117,15 +127,16 @@ impl List {
         each: &mut impl FnMut(Change<'_>),
     ) {
         let Some(head) = Head::read(memory, at) else { return };
+        let last = head.registered_last(memory);
         let is_same = self.heads.insert(at, head) == Some(head);
         let is_part = is_same && !self.polls.is_multiple_of(RARELY);
         let mut walk = Walk::new(head.first);
         let newest = walk.next(memory, NEWEST);
         let mut seen = HashSet::new();
-        let new = self.look(memory, at, &newest, true, &mut seen, each);
+        let new = self.look(memory, (at, last), &newest, true, &mut seen, each);
         if !is_part || new || walk.is_at_end {
             let rest = walk.next(memory, limits::ENTRIES);
-            self.look(memory, at, &rest, false, &mut seen, each);
+            self.look(memory, (at, last), &rest, false, &mut seen, each);
             // Only a list that was read to its end, and did not change in between, shows what is gone.
             if walk.is_at_end && Head::read(memory, at) == Some(head) {
                 self.known.retain(|place, known| {
@@ -143,7 +154,7 @@ impl List {
     fn look(
         &mut self,
         memory: &(impl ReadAt + ?Sized),
-        head: u64,
+        (head, last): (u64, Option<Place>),
         places: &[Place],
         again: bool,
         seen: &mut HashSet<Place>,
@@ -176,7 +187,7 @@ impl List {
             self.next = self.next.saturating_add(1);
             self.known.insert(place, Known { id, hash, head });
             is_new = true;
-            each(Change::Registered { id, object: &object });
+            each(Change::Registered { id, object: &object, is_last: last == Some(place) });
         }
         is_new
     }

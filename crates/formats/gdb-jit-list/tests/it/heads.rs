@@ -9,6 +9,7 @@ use gdb_jit_list::Heads;
 const PROGRAM: &str = "#include <stdint.h>
 struct { uint32_t version, action; void *relevant, *first; } LINKAGE __jit_debug_descriptor = {1};
 int near__jit_debug_descriptor_not;
+LINKAGE void __jit_debug_register_code(void) {}
 int main(void) { return __jit_debug_descriptor.action; }\n";
 
 /// The path of a program, built with these options. Other crates' tests write to the same folder.
@@ -24,10 +25,10 @@ fn build(name: &str, options: &[&str]) -> PathBuf {
 }
 
 /// What nm says.
-fn by_nm(options: &[&str], program: &PathBuf) -> Vec<u64> {
+fn by_nm(options: &[&str], program: &PathBuf, symbol: &str) -> Vec<u64> {
     let output = Command::new("nm").args(options).arg(program).output().expect("nm");
     let text = String::from_utf8_lossy(&output.stdout);
-    let lines = text.lines().filter(|line| line.ends_with(" __jit_debug_descriptor"));
+    let lines = text.lines().filter(|line| line.ends_with(&format!(" {symbol}")));
     lines.map(|line| u64::from_str_radix(&line[..16], 16).expect("an address")).collect()
 }
 
@@ -41,15 +42,18 @@ fn the_symbol_may_be_local_or_exported() {
         let program = build(name, options);
         let file = fs::read(&program).expect("a program");
         let heads = Heads::find(file.as_slice()).expect(name);
-        assert_eq!(heads.addresses, by_nm(nm, &program), "{name}");
+        assert_eq!(heads.addresses, by_nm(nm, &program, "__jit_debug_descriptor"), "{name}");
+        assert_eq!(heads.called, by_nm(nm, &program, "__jit_debug_register_code"), "{name}");
         assert_eq!(heads.segments.len(), 1);
         let code = heads.segments[0];
         // Two pages of the code are mapped, the first one by an offset before the segment.
         let offset = code.offset & !0xfff;
         let mapped = 0x5555_0000_0000..0x5555_0000_2000;
         let place = mapped.start + code.offset - offset - code.address;
-        let found: Vec<u64> = heads.in_process(mapped, offset).collect();
+        let found: Vec<u64> = heads.in_process(mapped.clone(), offset).collect();
         assert_eq!(found, [heads.addresses[0].wrapping_add(place)]);
+        let found: Vec<u64> = heads.called_in_process(mapped, offset).collect();
+        assert_eq!(found, [heads.called[0].wrapping_add(place)]);
         assert_eq!(heads.in_process(0x1000..0x2000, 1 << 40).count(), 0);
     }
 }

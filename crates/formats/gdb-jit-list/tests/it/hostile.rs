@@ -61,7 +61,7 @@ proptest! {
         let mut live = std::collections::HashSet::new();
         for poll in 0..polls {
             list.poll(memory.as_slice(), &[0, 8, 16, 1 << 60], |change| match change {
-                Change::Registered { id, object } => {
+                Change::Registered { id, object, .. } => {
                     assert!(live.insert(id) && !object.is_empty());
                 }
                 Change::Unregistered { id } => assert!(live.remove(&id)),

@@ -9,7 +9,7 @@ fn poll(list: &mut List, memory: &Memory) -> Vec<String> {
     let mut changes = Vec::new();
     list.poll(memory, &[HEAD], |change| {
         changes.push(match change {
-            Change::Registered { id, object } => {
+            Change::Registered { id, object, .. } => {
                 format!("+{id} {}", String::from_utf8_lossy(object))
             }
             Change::Unregistered { id } => format!("-{id}"),
@@ -87,5 +87,29 @@ fn loops_wild_pointers_and_huge_objects_end() {
         head[17] = 0x20;
         memory.put(HEAD, &head);
         assert!(poll(&mut List::default(), &memory).is_empty());
+    }
+}
+
+#[test]
+fn the_object_of_the_last_registration_is_marked() {
+    let marked = |memory: &Memory| {
+        let mut marked = Vec::new();
+        List::default().poll(memory, &[HEAD], |change| {
+            if let Change::Registered { object, is_last, .. } = change {
+                marked.push((String::from_utf8_lossy(object).into_owned(), is_last));
+            }
+        });
+        marked
+    };
+    let mut memory = Memory::list(&[(0x8000, b"two"), (0x9000, b"one")]);
+    let expected = |last: Option<&str>| {
+        ["two", "one"].map(|name| (name.to_owned(), last == Some(name))).to_vec()
+    };
+    let first = 0x2000;
+    for (action, relevant, last) in
+        [(1, first, Some("two")), (2, first, None), (0, 0, None), (1, 0xdead_0000, None)]
+    {
+        memory.head(action, relevant, first);
+        assert_eq!(marked(&memory), expected(last), "{action} {relevant:#x}");
     }
 }

@@ -128,6 +128,7 @@ fn record_and_show(args: &Args) -> Result<()> {
         call_graph: Some(if args.dwarf { "dwarf" } else { "fp" }.into()),
         no_env: true,
         no_memory: true,
+        exact_times: false,
         bridge: false,
         keep_raw: true,
         held: false,

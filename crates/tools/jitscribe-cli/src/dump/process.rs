@@ -13,8 +13,8 @@ use crate::files::{FoundSource, Kind};
 use crate::foreign::Patience;
 use crate::process::{
     Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, RegisteredInCore,
-    dump_of, inner_pid, logs_of, merge, merge_dumps, merge_registered, nanoseconds, read_all,
-    write_inside,
+    RegistrationTimes, dump_of, inner_pid, logs_of, merge, merge_dumps, merge_registered,
+    nanoseconds, read_all, write_inside,
 };
 use crate::{Error, Result, note, text};
 
@@ -67,7 +67,9 @@ pub fn of_process(pid: u32) -> Result<Input> {
 fn registered_by(pid: u32) -> Option<Vec<u8>> {
     let name = format!("process {pid}");
     let polled = RegisteredCode::begin(pid, Patience::NAMED).and_then(|mut worker| {
-        worker.poll(nanoseconds(ClockId::Monotonic), &mut HeadsByFile::default())
+        let earliest = nanoseconds(ClockId::Monotonic);
+        let times = RegistrationTimes { earliest, last: None };
+        worker.poll(times, &mut HeadsByFile::default())
     });
     let polled = match polled {
         Ok(polled) => polled,

@@ -25,7 +25,10 @@ pub use context::ListedLogs;
 pub use executable::{ReadExecutable, Reading};
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
-pub use jit_list::{FindHeads, HeadsByFile, ReadRegistered, RegisteredCode, RegisteredInCore};
+pub use jit_list::{
+    FindHeads, HeadsByFile, ReadRegistered, RegisteredCode, RegisteredInCore,
+    Times as RegistrationTimes,
+};
 pub use log_dump::{
     Announced, DumpContext, LogDump, dump_of, merge, merge_dumps, merge_registered,
 };

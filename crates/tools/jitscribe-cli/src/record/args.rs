@@ -71,6 +71,10 @@ pub struct Args {
     /// that nothing announces
     #[arg(long)]
     pub no_memory: bool,
+    /// Learn by a hardware breakpoint when a process registers code with GDB's JIT interface, and read that code at once: for code that
+    /// lasts only milliseconds, as that of PostgreSQL's queries. Takes at most a fifth of a processor
+    #[arg(long)]
+    pub exact_times: bool,
     /// A jitdump to apply, and its process [default: from its marker, header or name]. It may be written during the recording
     #[arg(long, value_name = "[PID=]FILE")]
     pub jitdump: Vec<Named>,

@@ -14,6 +14,7 @@
 mod abandoned;
 mod args;
 mod arguments;
+mod breakpoints;
 mod call_graph;
 mod follow;
 mod held;
@@ -213,7 +214,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let following = Following::start(&scope, added);
     let mut users = scope::users(&scope.pids());
     let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
-    let registered = RegisteredReader::start(&scope);
+    let registered = RegisteredReader::start(&scope, args.exact_times);
     let limit = args.duration.as_deref().filter(|_| !prepared.command.is_empty());
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok());
     let ended = perf::run_for(&mut perf, perf_access::MISSING, limit)?;

@@ -1,16 +1,19 @@
 //! Asks the recorded processes again and again while perf records.
 //!
 //! A thread asks a worker for each process, at intervals that grow from [`FIRST`], and that are at least [`REST`] times the processor time of the last
-//! round: so that takes at most 4 % of a processor. The recorded processes are not stopped.
+//! round: so that takes at most 4 % of a processor. A process may also report that it has changed ([`Poll::alarms`]): then it is asked at once, and the
+//! intervals begin again; that takes at most a fifth of a processor. The recorded processes are not stopped.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::time::ClockId;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::time::{ClockId, Timespec};
 
 use super::recorded_processes::{is_gone, recorded_now};
 use super::scope::Scope;
@@ -20,6 +23,10 @@ use crate::process::nanoseconds;
 const FIRST: Duration = Duration::from_millis(10);
 /// How much longer than the processor time of a round the time between two rounds is at least.
 const REST: u32 = 25;
+/// The same after an alarm.
+const ALARM_REST: u32 = 4;
+/// The shortest time between two rounds.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest time between two rounds, whatever they take.
 const MOST_REST: Duration = Duration::from_secs(4);
 /// The longest time between two questions to one of many processes that has nothing.
@@ -44,6 +51,11 @@ pub trait Poll: Send + 'static {
     /// does not answer.
     fn ask(&mut self, pid: u32, worker: &mut Self::Worker) -> io::Result<ControlFlow<(), Asked>>;
 
+    /// Descriptors that become readable when the process has changed.
+    fn alarms(_worker: &Self::Worker) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
     /// Ends a round.
     fn end_round(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -62,32 +74,35 @@ pub struct Asked {
 /// The thread.
 #[derive(Debug)]
 pub struct Polling<P: Poll> {
-    is_over: Arc<(Mutex<bool>, Condvar)>,
+    /// Becomes readable at the end.
+    end: Option<Arc<OwnedFd>>,
     thread: Option<JoinHandle<P>>,
 }
 
 impl<P: Poll> Polling<P> {
     /// Begins to ask the processes in `scope` or, if perf starts the command, its processes; with `at_once`, those that run now before this returns.
     pub fn start(name: &str, scope: &Scope, poll: P, at_once: bool) -> Self {
-        let is_over = Arc::new((Mutex::new(false), Condvar::new()));
-        let is_its_end = Arc::clone(&is_over);
+        let end = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok().map(Arc::new);
         let mut rounds = Rounds::new(scope.clone(), poll);
         if at_once {
             _ = rounds.ask_all();
         }
+        let its_end = end.clone();
         let run = move || {
-            rounds.run(&is_its_end);
+            if let Some(end) = its_end {
+                rounds.run(end.as_fd());
+            }
             rounds.poll
         };
         let thread = thread::Builder::new().name(name.into()).spawn(run).ok();
-        Self { is_over, thread }
+        Self { end, thread }
     }
 
     /// Asks once more what still runs, and ends. `None` if it has ended already, or could not be started.
     pub fn stop(&mut self) -> Option<P> {
-        let (is_over, changed) = &*self.is_over;
-        *is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        changed.notify_all();
+        if let Some(end) = &self.end {
+            _ = rustix::io::write(end, &1_u64.to_ne_bytes());
+        }
         // If it panicked, there is no answer.
         self.thread.take()?.join().ok()
     }
@@ -97,6 +112,23 @@ impl<P: Poll> Drop for Polling<P> {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Why the thread goes on.
+enum Woken {
+    /// It is time.
+    Time,
+    /// These processes have changed.
+    Alarm(Vec<u32>),
+    /// The recording has ended.
+    End,
+}
+
+/// Processes that have changed, and are asked soon again: what they have done may not be finished.
+struct FollowUp {
+    pids: Vec<u32>,
+    at: Instant,
+    interval: Duration,
 }
 
 /// The rounds so far.
@@ -127,28 +159,100 @@ impl<P: Poll> Rounds<P> {
         }
     }
 
-    fn run(&mut self, end: &(Mutex<bool>, Condvar)) {
+    fn run(&mut self, end: BorrowedFd<'_>) {
         let mut interval = FIRST;
-        let mut wait = FIRST;
+        let mut next = Instant::now() + FIRST;
+        let mut follow_up: Option<FollowUp> = None;
         loop {
-            let (is_over, changed) = end;
-            let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = changed.wait_timeout_while(is_over, wait, |is_over| !*is_over);
-            let is_over = *waited.unwrap_or_else(PoisonError::into_inner).0;
+            let soon = follow_up.as_ref().map(|follow_up| follow_up.at);
+            let woken = self.wait(end, soon.map_or(next, |soon| soon.min(next)));
             let before = nanoseconds(ClockId::ThreadCPUTime);
-            if self.ask_all().is_break() || is_over {
+            self.took = Duration::ZERO;
+            let is_round = Instant::now() >= next;
+            let done = match (&woken, &mut follow_up) {
+                (Woken::End, _) => {
+                    _ = self.ask_all();
+                    return;
+                }
+                _ if is_round => self.ask_all(),
+                (Woken::Alarm(pids), _) => self.ask_each(pids),
+                (Woken::Time, Some(follow_up)) => self.ask_each(&follow_up.pids),
+                (Woken::Time, None) => continue,
+            };
+            if done.is_break() {
                 return;
             }
             let own = nanoseconds(ClockId::ThreadCPUTime).saturating_sub(before);
             let took = self.took.saturating_add(Duration::from_nanos(own));
-            interval = (interval * 2).min(if self.has_any { P::LONGEST } else { P::WITHOUT });
-            wait = interval.max(took.saturating_mul(REST).min(MOST_REST));
+            let rest = |times| took.saturating_mul(times).min(MOST_REST);
+            let now = Instant::now();
+            if is_round {
+                interval = (interval * 2).min(self.longest());
+                next = now + interval.max(rest(REST));
+            }
+            match woken {
+                Woken::Alarm(pids) => {
+                    let interval = SHORTEST;
+                    follow_up = Some(FollowUp { pids, at: now + interval, interval });
+                    if wait_for(&mut [PollFd::new(&end, PollFlags::IN)], rest(ALARM_REST)) {
+                        next = Instant::now();
+                    }
+                }
+                _ => {
+                    follow_up = follow_up.filter(|it| it.interval < P::LONGEST);
+                    if let Some(follow_up) = &mut follow_up {
+                        follow_up.interval *= 2;
+                        follow_up.at = now + follow_up.interval.max(rest(ALARM_REST));
+                    }
+                }
+            }
         }
+    }
+
+    /// Waits until a time, an alarm, or the end.
+    fn wait(&self, end: BorrowedFd<'_>, until: Instant) -> Woken {
+        let alarms: Vec<(u32, BorrowedFd<'_>)> = self
+            .workers
+            .iter()
+            .flat_map(|(&pid, worker)| P::alarms(worker).into_iter().map(move |fd| (pid, fd)))
+            .collect();
+        let mut descriptors = vec![PollFd::new(&end, PollFlags::IN)];
+        descriptors.extend(alarms.iter().map(|(_, alarm)| PollFd::new(alarm, PollFlags::IN)));
+        if !wait_for(&mut descriptors, until.saturating_duration_since(Instant::now())) {
+            return Woken::Time;
+        }
+        let [is_over, rest @ ..] = descriptors.as_slice() else { return Woken::Time };
+        if !is_over.revents().is_empty() {
+            return Woken::End;
+        }
+        let mut pids: Vec<u32> = alarms
+            .iter()
+            .zip(rest)
+            .filter(|(_, alarm)| !alarm.revents().is_empty())
+            .map(|((pid, _), _)| *pid)
+            .collect();
+        pids.dedup();
+        Woken::Alarm(pids)
+    }
+
+    /// The longest time until the next round.
+    fn longest(&self) -> Duration {
+        if self.has_any { P::LONGEST } else { P::WITHOUT }
+    }
+
+    /// Asks these processes once.
+    fn ask_each(&mut self, pids: &[u32]) -> ControlFlow<()> {
+        for &pid in pids {
+            if self.workers.contains_key(&pid) {
+                self.ask(pid)?;
+            }
+        }
+        self.poll.end_round()
     }
 
     /// Asks all processes once.
     fn ask_all(&mut self) -> ControlFlow<()> {
-        (self.took, self.has_any) = (Duration::ZERO, false);
+        self.has_any = false;
         let pids = recorded_now(&self.scope);
         self.workers.retain(|pid, _| pids.contains(pid));
         self.refused.retain(|pid| pids.contains(pid));
@@ -194,4 +298,10 @@ impl<P: Poll> Rounds<P> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Waits for one of the descriptors; `false` if none is ready when the time is over.
+fn wait_for(descriptors: &mut [PollFd<'_>], time: Duration) -> bool {
+    let time = Timespec::try_from(time).ok();
+    poll(descriptors, time.as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -4,24 +4,30 @@
 //! The lists are read by [`polling`](super::polling). The code is copied when it is first seen. At the end, what was seen is written as one jitdump for
 //! each process.
 //!
-//! The interface has no times. A code counts from the poll before the one that saw it: then, it was not there.
+//! The interface has no times. A code counts from the poll before the one that saw it: then, it was not there. With `--exact-times`, a
+//! [breakpoint](super::breakpoints) says when the list has changed, and the list is read at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jitdump::{CodeEvent, Dump, Writer, WriterConfig};
+use jitdump::{CodeEvent, CodeLoad, Dump, Writer, WriterConfig};
 use rustix::time::ClockId;
 
+use super::breakpoints::Breakpoints;
 use super::polling::{Asked, Poll, Polling};
+use super::recorded_processes::is_gone;
 use super::scope::Scope;
 use crate::files::Named;
 use crate::foreign::{Limit, Patience, Reservation};
-use crate::process::{Announced, HeadsByFile, RegisteredCode, nanoseconds, started};
+use crate::process::{
+    Announced, HeadsByFile, RegisteredCode, RegistrationTimes, nanoseconds, started,
+};
 use crate::{Error, Result, note};
 
 /// The limit, in bytes, for what is held of all processes.
@@ -43,8 +49,9 @@ pub struct RegisteredReader(Polling<Lists>);
 impl RegisteredReader {
     /// Begins to read the lists of the processes in `scope` or, if perf starts the command, of its processes. What processes that the
     /// user named have registered so far is read at once.
-    pub fn start(scope: &Scope) -> Self {
-        Self(Polling::start("registered", scope, Lists::default(), scope.is_named()))
+    pub fn start(scope: &Scope, exact_times: bool) -> Self {
+        let lists = Lists { timing: exact_times.then(Timing::default), ..Lists::default() };
+        Self(Polling::start("registered", scope, lists, scope.is_named()))
     }
 
     /// Reads the lists once more, and writes what was seen to dumps in `folder`, except for code that is in the process's own dump among
@@ -55,6 +62,9 @@ impl RegisteredReader {
             note::warning(
                 "a process has registered more code with GDB's JIT interface than is read: the rest has no names",
             );
+        }
+        if let Some(timing) = &lists.timing {
+            timing.report();
         }
         let mut dumps = Vec::new();
         for (pid, codes) in lists.codes {
@@ -78,14 +88,42 @@ struct Lists {
     files: HeadsByFile,
     is_full: bool,
     held: usize,
+    /// With `--exact-times`.
+    timing: Option<Timing>,
+}
+
+/// What came of the request for exact times.
+#[derive(Debug, Default)]
+struct Timing {
+    /// How many changes of lists breakpoints have seen.
+    changes: usize,
+    /// A process in which no breakpoint could be set, and why.
+    refused: Option<(u32, io::Error)>,
 }
 
 /// The polls of one process.
-#[derive(Debug)]
 struct Polls {
     worker: RegisteredCode,
     /// The time of the last one.
     last: Option<u64>,
+    /// The functions that the process calls after each change of a list.
+    called: Vec<u64>,
+    breakpoints: Breakpoints,
+}
+
+impl Polls {
+    /// When the process has changed its lists since the last poll, as far as breakpoints say it. Sets them where there are none.
+    fn changes(&mut self, pid: u32, timing: Option<&mut Timing>) -> Vec<u64> {
+        let Some(timing) = timing else { return Vec::new() };
+        let changes = self.breakpoints.calls();
+        if let Err(error) = self.breakpoints.set(pid, &self.called)
+            && !is_gone(&error)
+        {
+            timing.refused.get_or_insert((pid, error));
+        }
+        timing.changes = timing.changes.saturating_add(changes.len());
+        changes
+    }
 }
 
 /// The codes of one process.
@@ -105,17 +143,22 @@ impl Poll for Lists {
 
     fn begin(&mut self, pid: u32) -> io::Result<Polls> {
         let worker = RegisteredCode::begin(pid, PATIENCE)?;
-        // If there was a worker, it read another program's code: that is gone.
-        self.codes.remove(&pid);
-        Ok(Polls { worker, last: None })
+        Ok(Polls { worker, last: None, called: Vec::new(), breakpoints: Breakpoints::default() })
     }
 
     fn ask(&mut self, pid: u32, polls: &mut Polls) -> io::Result<ControlFlow<(), Asked>> {
+        let changes = polls.changes(pid, self.timing.as_mut());
         let time = nanoseconds(ClockId::Monotonic);
         let since = polls.last.map(|last| last.saturating_add(1));
-        let since = since.or_else(|| started(pid)).unwrap_or(time).min(time);
-        let polled = polls.worker.poll(since, &mut self.files)?;
-        polls.last = Some(time);
+        let earliest = changes.first().copied().or(since);
+        let earliest = earliest.or_else(|| started(pid)).unwrap_or(time).min(time);
+        let times = RegistrationTimes { earliest, last: changes.last().copied() };
+        let polled = polls.worker.poll(times, &mut self.files)?;
+        if polls.last.replace(time).is_none() {
+            // If there was another worker, it read another program's code: that is gone.
+            self.codes.remove(&pid);
+        }
+        polls.called.clone_from(&polled.called);
         self.is_full |= polled.is_full;
         if polled.new > 0 || !polled.gone.is_empty() {
             let codes = self.codes.entry(pid).or_default();
@@ -130,6 +173,29 @@ impl Poll for Lists {
             codes.gone.extend(polled.gone.iter().map(|code| (*code, time)));
         }
         Ok(ControlFlow::Continue(Asked { has_any: polled.has_lists, took: polled.took }))
+    }
+
+    fn alarms(polls: &Polls) -> Vec<BorrowedFd<'_>> {
+        polls.breakpoints.descriptors().collect()
+    }
+}
+
+impl Timing {
+    /// Says what came of it.
+    fn report(&self) {
+        if let Some((pid, error)) = &self.refused {
+            note::warning(format_args!(
+                "--exact-times: no breakpoint can be set in process {pid}: {error}; its code has the times at which it was seen"
+            ));
+        }
+        match self.changes {
+            0 => note::say(
+                "--exact-times: no process registered or unregistered code with GDB's JIT interface",
+            ),
+            changes => note::say(format_args!(
+                "--exact-times: {changes} changes of the code that is registered with GDB's JIT interface have exact times"
+            )),
+        }
     }
 }
 
@@ -149,9 +215,14 @@ impl Codes {
         let mut writer =
             Writer::new(Vec::new(), &config).map_err(|error| failed(error.to_string()))?;
         let mut has_code = false;
-        // They are in the order of their times.
-        for event in dumps.iter().flat_map(Dump::codes) {
-            let Ok(CodeEvent::Load(code)) = event else { continue };
+        let codes = dumps.iter().flat_map(Dump::codes).filter_map(|event| match event {
+            Ok(CodeEvent::Load(code)) => Some(code),
+            _ => None,
+        });
+        let mut codes: Vec<CodeLoad<'_>> = codes.collect();
+        // Code that was not executable at once is read later.
+        codes.sort_by_key(|code| code.timestamp);
+        for code in codes {
             let gone = self.gone.get(&code.index).copied();
             if !announced.hide(&code, gone) {
                 has_code = true;

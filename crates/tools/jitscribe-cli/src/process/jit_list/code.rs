@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use code_timeline::ranges;
 use disassembly::Frames;
-use gdb_jit_list::{Function, ReadAt, Symfile};
+use gdb_jit_list::{Function, ReadAt, SourceLine, Symfile};
 use jit_code::{Unwind, elf_machine};
 use jitdump::{Endian, ExtendedCode, LineEntry, Writer, WriterConfig};
 use rustix::time::ClockId;
@@ -26,6 +26,15 @@ pub struct WrittenCode {
     pub range: Range<u64>,
     /// A hash of its bytes.
     pub hash: u64,
+}
+
+/// When an object was registered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RegisteredAt {
+    /// The earliest time.
+    pub earliest: u64,
+    /// Whether it was then.
+    pub is_exact: bool,
 }
 
 /// Writes codes of one process.
@@ -67,7 +76,7 @@ impl CodeWriter {
         object: &[u8],
         memory: &impl ReadAt,
         executable: &[Range<u64>],
-        time: u64,
+        time: RegisteredAt,
         writer: &mut Writer<Vec<u8>>,
     ) -> Option<Vec<WrittenCode>> {
         let mut written = Vec::new();
@@ -86,48 +95,92 @@ impl CodeWriter {
         if has_functions && functions.is_empty() {
             return None;
         }
-        let lines = symfile.lines();
-        let frames = symfile.frames();
+        let about = About { lines: symfile.lines(), frames: symfile.frames(), time };
         for function in functions {
-            let Range { start, end } = function.range();
-            if self.is_full() {
-                break;
-            }
-            self.copied = self.copied.saturating_add(function.size);
-            let Some(bytes) = memory.bytes(start, function.size) else { continue };
-            let first = lines.partition_point(|line| line.address < start);
-            let behind = lines.partition_point(|line| line.address < end);
-            let lines = lines.get(first..behind).unwrap_or_default().iter();
-            let lines: Vec<LineEntry<'_>> = lines
-                .map(|line| LineEntry {
-                    address: line.address,
-                    file: &line.file,
-                    line: line.line,
-                    column: line.column,
-                })
-                .collect();
-            let eh_frame = frames.of(&(start..end)).unwrap_or_else(|| followed(&bytes));
-            let index = self.next;
-            self.next += 1;
-            // If the format cannot represent a name or a file, only that code is lost.
-            let done = writer.extended(&ExtendedCode {
-                timestamp: time,
-                pid: self.pid,
-                tid: self.pid,
-                address: start,
-                index,
-                name: function.name,
-                bytes: Some(&bytes),
-                seen: self.clock.map(nanoseconds),
-                lines: &lines,
-                eh_frame: &eh_frame,
-                ..ExtendedCode::default()
-            });
-            if done.is_ok() {
-                written.push(WrittenCode { index, range: start..end, hash: hash(&bytes) });
+            if let Some(bytes) = memory.bytes(function.range().start, function.size) {
+                written.extend(self.write_function(&function, Some(&bytes), &about, writer));
             }
         }
         Some(written)
+    }
+
+    /// Writes the functions of an object that was unregistered before its code was read: without bytes, and not those in the code of `files`.
+    pub fn write_unread(
+        &mut self,
+        object: &[u8],
+        files: &[Range<u64>],
+        time: RegisteredAt,
+        writer: &mut Writer<Vec<u8>>,
+    ) -> Vec<WrittenCode> {
+        let symfile = Symfile::parse(object).filter(|symfile| !symfile.is_of_jitscribe());
+        let Some(symfile) = symfile else { return Vec::new() };
+        let mut functions = symfile.functions();
+        functions.retain(|function| ranges::overlapping(files, &function.range()).is_empty());
+        let about = About { lines: symfile.lines(), frames: symfile.frames(), time };
+        let write = |function| self.write_function(function, None, &about, writer);
+        functions.iter().filter_map(write).collect()
+    }
+
+    /// Writes a function with its bytes, if they are known.
+    fn write_function(
+        &mut self,
+        function: &Function<'_>,
+        bytes: Option<&[u8]>,
+        about: &About,
+        writer: &mut Writer<Vec<u8>>,
+    ) -> Option<WrittenCode> {
+        if self.is_full() {
+            return None;
+        }
+        let Range { start, end } = function.range();
+        self.copied = self.copied.saturating_add(function.size);
+        let lines = about.lines_in(start..end);
+        let frames = about.frames.of(&(start..end));
+        let eh_frame = frames.or_else(|| bytes.map(followed)).unwrap_or_default();
+        let index = self.next;
+        self.next += 1;
+        let seen = self.clock.filter(|_| bytes.is_some() && !about.time.is_exact);
+        // If the format cannot represent a name or a file, only that code is lost.
+        let done = writer.extended(&ExtendedCode {
+            timestamp: about.time.earliest,
+            pid: self.pid,
+            tid: self.pid,
+            address: start,
+            size: function.size,
+            index,
+            name: function.name,
+            bytes,
+            seen: seen.map(nanoseconds),
+            lines: &lines,
+            eh_frame: &eh_frame,
+            ..ExtendedCode::default()
+        });
+        let code = WrittenCode { index, range: start..end, hash: hash(bytes.unwrap_or_default()) };
+        done.is_ok().then_some(code)
+    }
+}
+
+/// What an object says of its functions.
+struct About {
+    lines: Vec<SourceLine>,
+    frames: gdb_jit_list::Frames,
+    time: RegisteredAt,
+}
+
+impl About {
+    /// The lines of a function.
+    fn lines_in(&self, range: Range<u64>) -> Vec<LineEntry<'_>> {
+        let first = self.lines.partition_point(|line| line.address < range.start);
+        let behind = self.lines.partition_point(|line| line.address < range.end);
+        let lines = self.lines.get(first..behind).unwrap_or_default().iter();
+        lines
+            .map(|line| LineEntry {
+                address: line.address,
+                file: &line.file,
+                line: line.line,
+                column: line.column,
+            })
+            .collect()
     }
 }
 

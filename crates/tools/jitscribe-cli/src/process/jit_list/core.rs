@@ -10,7 +10,7 @@ use std::path::Path;
 
 use gdb_jit_list::{Change, Heads, List, ReadAt};
 
-use super::code::CodeWriter;
+use super::code::{CodeWriter, RegisteredAt};
 use crate::files::{Opened, open_regular};
 use crate::process::core::Core;
 
@@ -33,13 +33,14 @@ impl RegisteredInCore {
     pub fn of(core: &Core) -> Option<Self> {
         let executable: Vec<_> = core.anonymous_code().collect();
         // A core file does not say when.
-        let (clock, time) = (None, 0);
+        let clock = None;
         let mut writer = CodeWriter::new(core.notes().pid.unwrap_or(0), clock);
-        let mut dump = writer.dump(time)?;
+        let mut dump = writer.dump(0)?;
         let (mut codes, mut list) = (0_u64, List::default());
         list.poll(core, &heads(core), |change| {
             if let Change::Registered { object, .. } = change {
-                let written = writer.write(object, core, &executable, time, &mut dump);
+                let written =
+                    writer.write(object, core, &executable, RegisteredAt::default(), &mut dump);
                 codes += written.map_or(0, |written| written.len() as u64);
             }
         });

@@ -15,5 +15,5 @@ mod registered;
 pub use self::core::RegisteredInCore;
 pub use files::HeadsByFile;
 pub use find::FindHeads;
-pub use read::ReadRegistered;
+pub use read::{ReadRegistered, Times};
 pub use registered::RegisteredCode;

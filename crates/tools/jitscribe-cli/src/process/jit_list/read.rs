@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
-use super::code::{CodeWriter, WrittenCode};
+use super::code::{CodeWriter, RegisteredAt, WrittenCode};
 use super::files::{FileHeads, MappedFile};
 use super::find::Descriptor;
 use crate::foreign::{Output, Progress, Target};
@@ -43,10 +43,29 @@ pub struct ReadRegistered {
 /// A request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// The time of codes that are new.
-    pub time: u64,
+    /// When codes that are new can have been registered.
+    pub times: Times,
     /// Files that have lists.
     pub files: Vec<FileHeads>,
+}
+
+/// When the process has changed its lists since the last request.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Times {
+    /// The earliest time.
+    pub earliest: u64,
+    /// The time of the last change, if it is known.
+    pub last: Option<u64>,
+}
+
+impl Times {
+    /// When an object was registered that is new.
+    fn of(self, is_last: bool) -> RegisteredAt {
+        match self.last.filter(|_| is_last) {
+            Some(last) => RegisteredAt { earliest: last, is_exact: true },
+            None => RegisteredAt { earliest: self.earliest, is_exact: false },
+        }
+    }
 }
 
 /// The beginning of an answer, before the dump of the codes that are new.
@@ -54,6 +73,8 @@ pub struct Request {
 pub struct Changes {
     /// Files that were not in an earlier answer.
     pub files: Vec<MappedFile>,
+    /// The addresses of the functions that are called after each change of a list.
+    pub called: Vec<u64>,
     /// The numbers of codes that are gone.
     pub gone: Vec<u64>,
     /// How many codes are new.
@@ -123,6 +144,7 @@ struct Reader {
 /// An object whose code was not executable when it was read.
 struct Awaited {
     object: Vec<u8>,
+    time: RegisteredAt,
     /// How many readings it is still kept for.
     readings: u32,
 }
@@ -132,8 +154,11 @@ struct Awaited {
 struct Mapped {
     /// Executable memory without a file, sorted.
     executable: Vec<Range<u64>>,
+    /// That of files, sorted.
+    of_files: Vec<Range<u64>>,
     files: Vec<MappedFile>,
     heads: Vec<u64>,
+    called: Vec<u64>,
     /// An address that is mapped.
     any: Option<u64>,
 }
@@ -144,44 +169,57 @@ impl Reader {
         // The process may have begun another program while its files were opened: then the memory is that of the old one, of which the
         // kernel reads nothing.
         let is_gone = |any| matches!(read_all(&self.memory, any, &mut [0]), Ok(0));
-        if mapped.any.is_some_and(is_gone) {
+        // A process that ends has nothing mapped.
+        if mapped.any.is_none_or(is_gone) {
             return Err(Errno::SRCH.into());
         }
         let progress = Progress::new(output);
         let memory = Descriptor { descriptor: &self.memory, progress: &progress };
         let Self { list, writer, of_object, awaited, watched, .. } = self;
         let failed = || io::Error::other("no jitdump for this machine");
-        let mut dump = writer.dump(request.time).ok_or_else(failed)?;
-        let mut changes = Changes { files: mapped.files, ..Changes::default() };
+        let mut dump = writer.dump(request.times.earliest).ok_or_else(failed)?;
+        let (files, called) = (mapped.files, mapped.called);
+        let mut changes = Changes { files, called, ..Changes::default() };
         let executable = &mapped.executable;
-        let mut write = |object: &[u8]| {
-            let codes = writer.write(object, &memory, executable, request.time, &mut dump)?;
+        let mut write = |object: &[u8], time| {
+            let codes = writer.write(object, &memory, executable, time, &mut dump)?;
             changes.new += codes.len() as u64;
             Some(codes)
         };
         awaited.retain(|id, object| {
             object.readings -= 1;
-            let codes = write(&object.object);
+            let codes = write(&object.object, object.time);
             let is_awaited = codes.is_none() && object.readings > 0;
             of_object.extend(codes.map(|codes| (*id, codes)));
             is_awaited
         });
+        let mut unread: Vec<Awaited> = Vec::new();
         let mut held: usize = awaited.values().map(|object| object.object.len()).sum();
         list.poll(&memory, &mapped.heads, |change| match change {
-            Change::Registered { id, object } => match write(object) {
-                Some(codes) => drop(of_object.insert(id, codes)),
-                None if awaited.len() < AWAITED && held + object.len() <= AWAITED_BYTES => {
-                    held += object.len();
-                    let object = object.to_vec();
-                    awaited.insert(id, Awaited { object, readings: READINGS });
+            Change::Registered { id, object, is_last } => {
+                match write(object, request.times.of(is_last)) {
+                    Some(codes) => drop(of_object.insert(id, codes)),
+                    None if awaited.len() < AWAITED && held + object.len() <= AWAITED_BYTES => {
+                        held += object.len();
+                        let object = object.to_vec();
+                        let time = request.times.of(is_last);
+                        awaited.insert(id, Awaited { object, time, readings: READINGS });
+                    }
+                    None => {}
                 }
-                None => {}
-            },
+            }
             Change::Unregistered { id } => {
-                awaited.remove(&id);
+                // PostgreSQL frees code some milliseconds after it was registered.
+                unread.extend(awaited.remove(&id));
                 watched.extend(of_object.remove(&id).unwrap_or_default());
             }
         });
+        for object in unread {
+            let codes =
+                writer.write_unread(&object.object, &mapped.of_files, object.time, &mut dump);
+            changes.new += codes.len() as u64;
+            changes.gone.extend(codes.into_iter().map(|code| code.index));
+        }
         // llvmpipe unregisters code that it goes on to run; PostgreSQL unregisters code that it frees.
         let surplus = watched.len().saturating_sub(WATCHED);
         watched.drain(..surplus);
@@ -212,6 +250,7 @@ impl Reader {
                 }
                 return;
             }
+            mapped.of_files.push(mapping.range.clone());
             if !mapping.name.starts_with(b"/") {
                 return;
             }
@@ -230,10 +269,13 @@ impl Reader {
         for list in lists {
             for (_, range, offset) in places.iter().filter(|(file, ..)| *file == list.file) {
                 mapped.heads.extend(list.heads.in_process(range.clone(), *offset));
+                mapped.called.extend(list.heads.called_in_process(range.clone(), *offset));
             }
         }
-        mapped.heads.sort_unstable();
-        mapped.heads.dedup();
+        for addresses in [&mut mapped.heads, &mut mapped.called] {
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
         Ok(mapped)
     }
 }

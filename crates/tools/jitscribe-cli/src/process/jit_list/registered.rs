@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::files::{FileHeads, HeadsByFile, MappedFile};
 use super::find::FindHeads;
-use super::read::{Changes, ReadRegistered, Request};
+use super::read::{Changes, ReadRegistered, Request, Times};
 use crate::foreign::{self, Conversation, Patience, Reservation, Task};
 
 /// The most files of one process that have lists.
@@ -35,6 +35,8 @@ pub struct Polled {
     pub new: u64,
     /// Whether the process has lists.
     pub has_lists: bool,
+    /// The addresses of the functions that it calls after each change of a list.
+    pub called: Vec<u64>,
     /// Whether there may be more code, which is not read.
     pub is_full: bool,
     /// The processor time that the worker says it took.
@@ -51,11 +53,11 @@ impl RegisteredCode {
         Ok(Self { pid, worker, patience, lists: Vec::new(), unsearched: (Vec::new(), 3) })
     }
 
-    /// Reads the lists. Codes that are new get this time.
+    /// Reads the lists. Codes that are new were registered at `times`.
     ///
     /// # Errors
     /// If the process has ended or runs another program, may not be read, or the worker does not answer.
-    pub fn poll(&mut self, time: u64, known: &mut HeadsByFile) -> io::Result<Polled> {
+    pub fn poll(&mut self, times: Times, known: &mut HeadsByFile) -> io::Result<Polled> {
         let mut polled = Polled::default();
         if let (1.., 1..) = (self.unsearched.0.len(), self.unsearched.1) {
             self.unsearched.1 -= 1;
@@ -63,10 +65,11 @@ impl RegisteredCode {
             self.search(files, known);
         }
         for _ in 0..AGAIN {
-            let request = Request { time, files: self.lists.clone() };
+            let request = Request { times, files: self.lists.clone() };
             let answer = self.worker.ask(&serde_json::to_vec(&request)?, self.patience)?;
             let (changes, dump) = split(&answer.bytes).ok_or(io::ErrorKind::InvalidData)?;
             polled.gone.extend(&changes.gone);
+            polled.called = changes.called;
             polled.new = polled.new.saturating_add(changes.new);
             polled.is_full |= changes.is_full;
             polled.took = polled.took.saturating_add(Duration::from_nanos(changes.took));
