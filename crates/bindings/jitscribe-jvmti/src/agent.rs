@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use guest::SessionPipe;
 use jitscribe::Scribe;
 
 use crate::codes::Codes;
@@ -18,7 +19,6 @@ use crate::jvmti::{
 use crate::methods::{Methods, Style};
 use crate::options::{Command, Options};
 use crate::scratch::ScratchPool;
-use crate::session::SessionPipe;
 
 /// When the agent is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

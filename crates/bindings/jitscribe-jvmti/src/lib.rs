@@ -23,7 +23,7 @@
 //! - `names`, `options`: the names of methods, and the agent's options
 //! - `scratch`: caches and buffers that are reused from one method to the next
 //! - `codes`: the codes that are announced and alive
-//! - `agent`: start and stop; `session`: a recorder's request, which lasts until it ends
+//! - `agent`: start and stop, by the user or for a recorder's session
 //!
 //! The agent is a guest in the JVM: its failures do not affect the JVM, it holds no lock while it calls the JVM, and a panic
 //! becomes a line on standard error.
@@ -44,5 +44,4 @@ mod methods;
 mod names;
 mod options;
 mod scratch;
-mod session;
 mod table;

@@ -23,6 +23,8 @@ mod limits;
 mod lock_owner;
 mod notifier;
 pub mod sanitizers;
+#[cfg(unix)]
+mod session_pipe;
 #[cfg(target_os = "linux")]
 mod signal_mask;
 mod signals;
@@ -50,6 +52,8 @@ pub use handlers::handlers_may_run;
 pub use limits::file_size_limit;
 pub use lock_owner::{Holder, LockOwner};
 pub use notifier::Notifier;
+#[cfg(unix)]
+pub use session_pipe::SessionPipe;
 pub use signals::{SignalsHeld, WithoutCancellation, hold_signals, without_cancellation};
 pub use status::{begin_of, own_status};
 pub use thread::spawn;

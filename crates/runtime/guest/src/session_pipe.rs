@@ -1,3 +1,5 @@
+//! The request of a recorder to a library that it has loaded into this process.
+//!
 //! A recorder keeps a named pipe open for writing for as long as it records. The system closes the pipe however the recorder
 //! ends, so code is never announced for a recorder that is gone. A pipe also works where the recorder's process is not
 //! visible, as in a container.
@@ -9,13 +11,15 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_setfl};
 
+use crate::spawn;
+
 /// The reading end of the recorder's pipe.
 #[derive(Debug)]
-pub(crate) struct SessionPipe(File);
+pub struct SessionPipe(File);
 
 impl SessionPipe {
-    /// `None` if no one has it open for writing, or if it is not a pipe.
-    pub(crate) fn open(path: &Path) -> Option<Self> {
+    /// Opens it. `None` if no one has it open for writing, or if it is not a pipe.
+    pub fn open(path: &Path) -> Option<Self> {
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
         // Do not block: the recorder may be gone by now.
         let mut options = File::options();
@@ -26,7 +30,7 @@ impl SessionPipe {
     }
 
     /// Calls `then` when the recorder has written something, or is gone. Returns whether the watch could be started.
-    pub(crate) fn watch(mut self, then: impl FnOnce() + Send + 'static) -> bool {
+    pub fn watch(mut self, then: impl FnOnce() + Send + 'static) -> bool {
         let wait = move || {
             while self.0.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
             }
@@ -34,7 +38,7 @@ impl SessionPipe {
             // Closed last: this tells the recorder that it is done.
             drop(self);
         };
-        guest::spawn("jitscribe-hold", wait).is_ok()
+        spawn("jitscribe-hold", wait).is_ok()
     }
 }
 

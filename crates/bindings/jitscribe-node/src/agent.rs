@@ -1,0 +1,140 @@
+//! Start and stop of the addon.
+#![allow(unsafe_code, reason = "an isolate is named on another thread")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use guest::SessionPipe;
+use jitscribe::{Code, Scribe, Unwind};
+
+use crate::codes::Codes;
+use crate::symbols;
+use crate::v8::{Event, Isolate, V8};
+
+/// The addon. There is only one, from its first start until the process ends.
+struct Agent {
+    v8: V8,
+    scribe: Scribe,
+    codes: Codes,
+    state: Mutex<State>,
+}
+
+/// For whom code is announced, and whose.
+#[derive(Debug, Default)]
+struct State {
+    /// The number of recorders.
+    recorders: u32,
+    /// The isolates that report their code. Each exists while it is in the list.
+    isolates: Vec<Isolate>,
+}
+
+static AGENT: OnceLock<Agent> = OnceLock::new();
+
+/// Whether there is a recorder. Events are ignored otherwise.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether a recorder needs the code.
+pub(crate) fn is_on() -> bool {
+    IS_ON.load(Relaxed)
+}
+
+/// Announces the code of this thread's isolate, until the recorder's pipe is closed.
+///
+/// # Errors
+/// Why it does not.
+pub(crate) fn start(pipe: &Path) -> Result<Isolate, &'static str> {
+    let agent = agent().ok_or("this node does not export the functions of V8 that report code")?;
+    let pipe = SessionPipe::open(pipe).ok_or("the recorder is gone")?;
+    agent.state().recorders += 1;
+    agent.codes.open();
+    IS_ON.store(true, Relaxed);
+    let isolate = join();
+    if isolate.is_err() || !pipe.watch(leave) {
+        leave();
+    }
+    isolate
+}
+
+/// Announces the code of this thread's isolate, too, as long as there is a recorder.
+///
+/// # Errors
+/// Why it does not.
+pub(crate) fn join() -> Result<Isolate, &'static str> {
+    let agent = AGENT.get().filter(|_| is_on()).ok_or("no recorder needs the code")?;
+    let isolate = agent.v8.current().ok_or("this thread has no isolate")?;
+    let mut state = agent.state();
+    if !state.isolates.contains(&isolate) {
+        state.isolates.push(isolate);
+    }
+    // V8 calls back.
+    drop(state);
+    agent.v8.listen(isolate);
+    Ok(isolate)
+}
+
+/// The isolate at this address is about to end.
+pub(crate) fn forget(isolate: usize) {
+    if let Some(agent) = AGENT.get() {
+        agent.state().isolates.retain(|known| known.address() != isolate);
+    }
+}
+
+/// A recorder is gone.
+fn leave() {
+    let Some(agent) = AGENT.get() else { return };
+    let mut state = agent.state();
+    state.recorders = state.recorders.saturating_sub(1);
+    if state.recorders > 0 {
+        return;
+    }
+    IS_ON.store(false, Relaxed);
+    for isolate in &state.isolates {
+        // SAFETY: it is removed from the list, under this lock, before it ends.
+        unsafe { agent.v8.forget_soon(*isolate) };
+    }
+    drop(state);
+    agent.codes.close();
+}
+
+fn agent() -> Option<&'static Agent> {
+    if let Some(agent) = AGENT.get() {
+        return Some(agent);
+    }
+    let v8 = V8::find(announce)?;
+    let create = || Agent {
+        v8,
+        scribe: Scribe::builder().environment().build(),
+        codes: Codes::default(),
+        state: Mutex::default(),
+    };
+    Some(AGENT.get_or_init(create))
+}
+
+impl Agent {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What V8's own code is called: it lies in node's program or library, whose symbols have names, unless V8 has copied it.
+const BUILTINS: [&[u8]; 2] = [b"Builtin:", b"BytecodeHandler:"];
+
+fn announce(event: Event<'_>) {
+    let Some(agent) = AGENT.get().filter(|_| is_on()) else { return };
+    match event {
+        Event::Added { address, size, name, bytes } => {
+            let is_builtin = BUILTINS.iter().any(|start| name.starts_with(start));
+            let at = std::ptr::without_provenance(address as usize);
+            if is_builtin && symbols::is_in_library(at) {
+                return;
+            }
+            let code = bytes.map_or(Code::at(address, size), Code::new).named_bytes(name);
+            // All functions keep one, except at their first instructions.
+            let code = code.unwind(Unwind::FramePointerAlways { signed: false });
+            agent.codes.load(address, size, || agent.scribe.load(&code));
+        }
+        Event::Moved { from, to } => agent.codes.moved(from, to),
+        Event::Removed { address } => agent.codes.unload(address),
+    }
+}
