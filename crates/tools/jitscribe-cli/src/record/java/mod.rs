@@ -1,13 +1,11 @@
-//! Running JVMs. Each is asked to load the agent, which announces compiled code for as long as its [`session`] lasts. If that is
+//! Running JVMs. Each is asked to load the agent, which announces compiled code for as long as its session lasts. If that is
 //! not possible, the JVM is asked for a perf map.
 //!
 //! [`attach`] communicates with a JVM, in one [`worker`] per JVM. This starts no other program, and JVMs that do not respond are
 //! given up.
 
 mod attach;
-mod folder;
-mod session;
-mod target;
+mod jvm;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +19,8 @@ use crate::foreign::{self, Answer, Job, Kept, Limit, Patience, Task, in_turns};
 use crate::process::{logs_of_all, nanoseconds, started};
 use crate::{java_agent, note};
 
-use target::Target;
+use super::agent::let_go;
+
 use worker::{Interpreted, Outcome, What};
 
 pub use worker::JvmTask;
@@ -255,12 +254,7 @@ impl Jvms {
         self.mapped.extend(new);
         self.ask_for_maps();
         self.warn();
-        // Errors are ignored: an agent that does not get the message stops when we have ended.
-        self.held.iter().for_each(|(_, kept)| drop(kept.send(session::LET_GO)));
-        // A worker ends when the time for its agent is over, and says that it counts until then. It is given up if it says nothing.
-        let whole = Limit { counted: session::GOODBYE.wall, ..session::GOODBYE }.and(LATE_WORD);
-        let patience = Patience { silence: session::GOODBYE, whole, ..Patience::NAMED };
-        foreign::wait_for_ends(self.held.iter().map(|(_, kept)| kept), patience);
+        let_go(self.held.iter().map(|(_, kept)| kept));
     }
 
     /// Asks the JVMs for maps, which they do not write by themselves. A map has only the methods that are compiled at the time
@@ -290,7 +284,7 @@ fn not_answering(pid: u32) -> String {
 /// Whether a process may be a JVM that accepts commands, as far as can be read without blocking: all such JVMs have a handler for
 /// SIGQUIT. Other processes are not inspected unless the user named them.
 fn may_be_java(pid: u32) -> bool {
-    Target::open(pid).and_then(|process| process.catches_quit()).unwrap_or(false)
+    jvm::open(pid).and_then(|process| jvm::catches_quit(&process)).unwrap_or(false)
 }
 
 /// Asks all of these processes in parallel. A process that does not answer does not delay others. Each has this `time`, after which no
@@ -301,7 +295,7 @@ fn ask_all(
     time: Duration,
     mut held: usize,
 ) -> Vec<(u32, Outcome, Option<Kept>)> {
-    let pids = in_turns(pids, |pid| Target::open(pid).ok().map(|process| process.user));
+    let pids = in_turns(pids, |pid| jvm::open(pid).ok().map(|process| process.user));
     let mut all: Vec<_> = pids.iter().map(|&pid| (pid, Outcome::NotAnswering, None)).collect();
     let limit = Limit::of(time);
     let patience = Patience {

@@ -7,11 +7,10 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::attach::{Failure, Request, Wait, ask};
-use super::folder::Folder;
-use super::session::{OfferedPipe, SessionPipe};
-use super::target::{Root, Target};
+use super::attach::{Request, ask};
+use super::jvm;
 use crate::foreign::{Limit, Output, Owner};
+use crate::record::agent::{Failure, Folder, Maps, OfferedPipe, SessionPipe, Target, Wait};
 
 /// The task: sends a request to a process if it is a JVM. The answer is an [`Outcome`]. If the JVM has loaded the agent, the
 /// worker continues to run and keeps the agent active.
@@ -88,9 +87,9 @@ impl JvmTask {
         output: &Output,
         session: &mut Option<(SessionPipe, Target)>,
     ) -> Result<Outcome, Failure> {
-        let Ok(target) = Target::open(self.pid) else { return Ok(Outcome::NotJava) };
+        let Ok(target) = jvm::open(self.pid) else { return Ok(Outcome::NotJava) };
         // These are opened with our privileges; everything else is done as the process's user.
-        let (Ok(maps), Ok(root)) = (target.maps(), target.root()) else {
+        let (Ok(maps), Ok(root)) = (Maps::of(&target), target.root()) else {
             return Ok(Outcome::NotJava);
         };
         // Otherwise, these may belong to a program that the user may not inspect.
@@ -99,17 +98,17 @@ impl JvmTask {
         }
         Owner { user: target.user, group: target.group }.become_this()?;
         let wait = Wait::new(Limit::of(self.time), Some(&target), Some(output));
-        if !maps.have_jvm(&wait)? {
+        if !jvm::is_jvm(maps, &wait)? {
             return Ok(Outcome::NotJava);
         }
         let folder = Folder::new(root.open("/tmp", OFlags::DIRECTORY)?);
-        let no_frame_pointers = !target.is_told_to_keep_frame_pointers();
+        let no_frame_pointers = !jvm::is_told_to_keep_frame_pointers(&target);
         match &self.what {
             What::PerfMap => {
                 ask(&target, &folder, &Request::jcmd("Compiler.perfmap")?, &wait)?.done()?;
             }
             What::Agent { path: agent, interpreted } => {
-                expect_file(&root, agent)?;
+                root.expect_file(agent)?;
                 let offer = OfferedPipe::make(&folder, self.pid)?;
                 let interpreted = match interpreted {
                     Interpreted::Yes => true,
@@ -124,16 +123,5 @@ impl JvmTask {
             }
         }
         Ok(Outcome::Done { no_frame_pointers })
-    }
-}
-
-/// Checks that the JVM sees the file: it may have another root file system than we do.
-fn expect_file(root: &Root, path: &str) -> Result<(), Failure> {
-    match root.open(path, OFlags::empty()) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let error = io::Error::from(error);
-            Err(Failure::Refused(format!("there is no {path} in its file system ({error})")))
-        }
     }
 }

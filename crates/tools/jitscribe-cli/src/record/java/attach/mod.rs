@@ -7,20 +7,15 @@
 //! The worker that runs this has already become that user if necessary. Nothing here needs privileges, so a hostile process gains
 //! nothing through its answers, its socket or its files that it could not do itself.
 
-mod failure;
 mod peer;
 mod protocol;
 mod socket;
 mod trigger;
-mod wait;
 
-pub use failure::Failure;
 pub use peer::Peer;
 pub use protocol::{Answer, Request};
-pub use wait::Wait;
 
-use super::folder::Folder;
-use super::target::Target;
+use crate::record::agent::{Failure, Folder, Target, Wait};
 
 /// Sends a request to a JVM. `folder` is its `/tmp`. Makes the JVM listen first if it does not.
 pub fn ask(

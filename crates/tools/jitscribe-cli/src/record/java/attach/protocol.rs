@@ -3,7 +3,7 @@
 //! A request is the version, a command and always three arguments, each ended by a NUL. The answer is a number, a newline, and
 //! text until the JVM closes the connection. This module does no I/O.
 
-use super::failure::Failure;
+use crate::record::agent::{Failure, plain};
 
 /// The longest argument that HotSpot accepts (`AttachOperation::arg_length_max`).
 const LONGEST_ARGUMENT: usize = 1024;
@@ -14,9 +14,6 @@ pub const LONGEST_ANSWER: usize = 64 << 10;
 
 /// The longest text for the number: a sign and ten digits.
 const LONGEST_CODE: usize = 11;
-
-/// The longest part of an answer's text that is quoted in a message.
-const LONGEST_CAUSE: usize = 300;
 
 /// A request to a JVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,16 +142,6 @@ impl Answer {
     fn lines(&self) -> impl Iterator<Item = &str> {
         self.text.lines().map(str::trim).filter(|line| !line.is_empty())
     }
-}
-
-/// A foreign text, shortened and without anything that controls a terminal.
-fn plain(text: &str) -> String {
-    let mut plain: String = text.chars().flat_map(char::escape_debug).take(LONGEST_CAUSE).collect();
-    if text.len() > LONGEST_CAUSE {
-        plain.push('…');
-    }
-    // Quotes and backslashes are harmless where nothing is in quotes.
-    plain.replace("\\'", "'").replace("\\\"", "\"")
 }
 
 #[cfg(test)]

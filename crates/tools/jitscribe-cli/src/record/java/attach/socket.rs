@@ -15,10 +15,9 @@ use rustix::net::{
     send, socket_with,
 };
 
-use super::failure::Failure;
 use super::peer::Peer;
 use super::protocol::{Answer, Incoming, Request};
-use super::wait::{PAUSE, Wait};
+use crate::record::agent::{Failure, PAUSE, Wait};
 
 /// Opens the socket's file in a folder, without connecting; `None` if there is none.
 ///

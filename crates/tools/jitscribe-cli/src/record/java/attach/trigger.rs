@@ -6,11 +6,9 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
-use super::failure::Failure;
 use super::socket;
-use super::wait::{PAUSE, Wait};
-use crate::record::java::folder::{Folder, Name};
-use crate::record::java::target::Target;
+use crate::record::agent::{Failure, Folder, Name, PAUSE, Target, Wait};
+use crate::record::java::jvm;
 
 /// After this much counted time without a socket, the signal is sent again: a JVM that has just started may have missed the file. A JVM
 /// that got no processor time has not handled the first signal yet, and would print its stacks because of the second.
@@ -31,7 +29,7 @@ pub fn listen(
     let mut signal_at = Duration::ZERO;
     loop {
         if wait.counted() >= signal_at {
-            target.quit()?;
+            jvm::quit(target)?;
             signal_at = wait.counted() + AGAIN;
         }
         if let Some(socket) = socket::find(folder, name, target.user)? {

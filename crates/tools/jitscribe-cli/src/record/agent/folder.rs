@@ -1,4 +1,4 @@
-//! The `/tmp` of a JVM, and temporary files in it.
+//! The `/tmp` of a process, and temporary files in it.
 
 use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

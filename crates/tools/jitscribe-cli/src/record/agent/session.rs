@@ -1,8 +1,8 @@
-//! The named pipe that keeps the agent active in a JVM, and that we hold open for writing. The agent stops when something is
+//! The named pipe that keeps an agent active in a process, and that we hold open for writing. The agent stops when something is
 //! written to the pipe, or when no process has it open for writing any more, however we ended. The pipe is in the file system
-//! that the JVM sees.
+//! that the process sees.
 //!
-//! The pipe never leaves the worker. The worker creates it as the JVM's user, so it opens nothing that this user could not open.
+//! The pipe never leaves the worker. The worker creates it as the process's user, so it opens nothing that this user could not open.
 //! A hostile process that also has the pipe open can fill it, keep it open, and hold the kernel's lock of it, so that a process
 //! that writes to the pipe or closes it cannot even be killed. Therefore the command has one worker per pipe
 //! ([`crate::foreign::Kept`]), tells it to let go, and waits for it until a deadline. However the command ends, the worker ends
@@ -17,16 +17,30 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, openat};
 
-use super::attach::{Failure, Wait};
+use super::failure::Failure;
 use super::folder::{Folder, Name};
 use super::target::Target;
-use crate::foreign::{Limit, Output};
+use super::wait::Wait;
+use crate::foreign::{self, Kept, Limit, Output, Patience};
 
 /// The message from the command to the worker to stop the agent.
-pub const LET_GO: &[u8] = b".";
+const LET_GO: &[u8] = b".";
 
 /// The time for an agent to stop at the end of the recording.
-pub const GOODBYE: Limit = Limit::of(Duration::from_secs(5));
+const GOODBYE: Limit = Limit::of(Duration::from_secs(5));
+
+/// The additional time for a worker to report that it has ended, and that may get no processor time at the end.
+const LATE_WORD: Duration = Duration::from_secs(30);
+
+/// Has the agents stop that these workers keep active, and waits for them.
+pub fn let_go<'k>(workers: impl Iterator<Item = &'k Kept> + Clone) {
+    // Errors are ignored: an agent that does not get the message stops when we have ended.
+    workers.clone().for_each(|kept| drop(kept.send(LET_GO)));
+    // A worker ends when the time for its agent is over, and says that it counts until then. It is given up if it says nothing.
+    let whole = Limit { counted: GOODBYE.wall, ..GOODBYE }.and(LATE_WORD);
+    let patience = Patience { silence: GOODBYE, whole, ..Patience::NAMED };
+    foreign::wait_for_ends(workers, patience);
+}
 
 /// A pipe that no agent has opened yet.
 #[derive(Debug)]
@@ -42,7 +56,7 @@ pub struct OfferedPipe<'f> {
 pub struct SessionPipe(File);
 
 impl<'f> OfferedPipe<'f> {
-    /// Creates a pipe in a JVM's `/tmp`.
+    /// Creates a pipe in a process's `/tmp`.
     pub fn make(folder: &'f Folder, pid: u32) -> io::Result<Self> {
         let name = format!(".jitscribe-{pid}-{:016x}", RandomState::new().hash_one(pid));
         // Fails if the name exists.
@@ -59,7 +73,7 @@ impl<'f> OfferedPipe<'f> {
         Ok(Self { name, _reader: reader, writer })
     }
 
-    /// The path of the pipe as the JVM sees it.
+    /// The path of the pipe as the process sees it.
     pub fn path(&self) -> String {
         format!("/tmp/{}", self.name.as_str())
     }
@@ -72,7 +86,7 @@ impl<'f> OfferedPipe<'f> {
 
 impl SessionPipe {
     /// Keeps the agent active until the command sends [`LET_GO`], and returns when the agent has closed the pipe or has not done so in
-    /// [`GOODBYE`]. If the command has ended, this process will end as well, and with it the pipe. `target` is the JVM, if it is known.
+    /// [`GOODBYE`]. If the command has ended, this process will end as well, and with it the pipe. `target` is the process, if it is known.
     ///
     /// # Errors
     /// If the command has ended.
@@ -81,7 +95,7 @@ impl SessionPipe {
         if output.next_request(&mut [0; LET_GO.len()]).is_none() {
             return Ok(());
         }
-        // This fails if the JVM has ended, or if a hostile process has filled the pipe.
+        // This fails if the process has ended, or if a hostile process has filled the pipe.
         let _ = self.0.write_all(b".");
         // When the last reader closes the pipe, `poll` reports an error, which is always enabled.
         match Wait::new(GOODBYE, target, Some(output)).ready(&self.0, PollFlags::empty()) {

@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::failure::Failure;
+use super::target::Target;
 use crate::foreign::{Clock, Deadline, Limit, Output};
-use crate::record::java::target::Target;
 
 /// The interval for checking something again.
 pub const PAUSE: Duration = Duration::from_millis(10);

@@ -1,31 +1,18 @@
-//! A process that may be a JVM.
+//! A process that is asked to load an agent.
 //!
-//! A process is treated as a JVM if it has a file `libjvm.so` mapped as code. This does not prove that it is one: any process
-//! can map a file of that name. The only consequences are that a request is sent with the privileges of the process's own user
-//! and with a deadline, and that the process gets a SIGQUIT if it handles that signal.
+//! It may not be what it looks like: any process can map a file of any name. The only consequences are that a request is sent with the privileges of the
+//! process's own user and with a deadline, and that the process gets a signal if it handles that.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2, stat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-use super::attach::{Failure, Wait};
+use super::failure::Failure;
 use crate::foreign::Usage;
-
-/// The most bytes that are read of the list of mappings. A large JVM has some ten thousand lines of a hundred bytes.
-const MOST_MAPS: u64 = 64 << 20;
-
-/// The length at which lines are split. The kernel writes no longer lines, whatever the path.
-const LONGEST_LINE: usize = 32 << 10;
-
-/// The start of the file name of OpenJ9's own library, which continues with its version.
-const OPENJ9: &[u8] = b"/libj9vm";
-
-/// The most bytes that are read of a command line, and of an environment.
-const MOST_WORDS: u64 = 4 << 20;
 
 /// `/proc/PID/status` has some 2 KiB.
 const MOST_STATUS: u64 = 64 << 10;
@@ -45,11 +32,9 @@ pub struct Target {
     proc: OwnedFd,
     /// `None` if the kernel does not support pidfds (before 5.3).
     pidfd: Option<OwnedFd>,
+    /// Whether a thread of this name makes it answer.
+    answers: fn(&[u8]) -> bool,
 }
-
-/// The list of mappings of a process.
-#[derive(Debug)]
-pub struct Maps(File);
 
 /// The root folder of a process.
 #[derive(Debug)]
@@ -63,7 +48,7 @@ struct Status {
     group: u32,
     has_ended: bool,
     is_stopped: bool,
-    catches_quit: bool,
+    caught: u64,
 }
 
 impl Target {
@@ -82,12 +67,17 @@ impl Target {
         // process.
         let status = status(&proc)?;
         let Status { inner, user, group, .. } = status;
-        Ok(Self { pid, inner, user, group, proc, pidfd })
+        Ok(Self { pid, inner, user, group, proc, pidfd, answers: |_| true })
     }
 
-    /// Whether it handles SIGQUIT. Only then may it be a JVM. This can be checked without reading the mappings.
-    pub fn catches_quit(&self) -> io::Result<bool> {
-        Ok(status(&self.proc)?.catches_quit)
+    /// The same process, of which a thread whose name is one of these has to run before it answers.
+    pub fn answered_by(self, answers: fn(&[u8]) -> bool) -> Self {
+        Self { answers, ..self }
+    }
+
+    /// Whether it handles a signal. This can be checked without waiting for it.
+    pub fn catches(&self, signal: Signal) -> io::Result<bool> {
+        Ok(status(&self.proc)?.catches(signal))
     }
 
     /// Whether it still has the user and the group that it had when this was created. They change if it runs a set-user-ID
@@ -102,27 +92,16 @@ impl Target {
         Ok(status(&self.proc)?.is_stopped)
     }
 
-    /// Opens the list of its mappings.
+    /// Opens a file of its folder in `/proc`.
     ///
-    /// Opening and reading it waits for the lock of the process's address space, which a hostile process can keep locked.
-    pub fn maps(&self) -> io::Result<Maps> {
-        Ok(Maps(open(&self.proc, "maps")?))
+    /// Opening and reading `maps`, `environ` or `cmdline` waits for the lock of the process's address space, which a hostile process can keep locked.
+    pub fn file(&self, name: &str) -> io::Result<File> {
+        open(&self.proc, name)
     }
 
-    /// Whether its command line or its environment turns on `PreserveFramePointer`, which is off by default. Files that may have
-    /// options, too, are not read: without frame pointers, stacks are recorded in a way that never needs them.
-    ///
-    /// This waits for the lock of the process's address space, as [`Self::maps`] does.
-    pub fn is_told_to_keep_frame_pointers(&self) -> bool {
-        let mut words = Vec::new();
-        for file in ["environ", "cmdline"] {
-            // What cannot be read says nothing.
-            if let Ok(file) = open(&self.proc, file) {
-                let _ = file.take(MOST_WORDS).read_to_end(&mut words);
-                words.push(0);
-            }
-        }
-        turns_on_frame_pointers(&words)
+    /// Its folder in `/proc`.
+    pub fn folder(&self) -> BorrowedFd<'_> {
+        self.proc.as_fd()
     }
 
     /// Opens its root folder.
@@ -131,39 +110,32 @@ impl Target {
         Ok(Root(openat(&self.proc, "root", flags, Mode::empty())?))
     }
 
-    /// Sends SIGQUIT, which makes a JVM listen, unless the signal would end the process.
-    pub fn quit(&self) -> Result<(), Failure> {
-        if !self.catches_quit()? {
-            return Err(Failure::Refused(
-                "it accepts no commands (yet), and SIGQUIT, which enables them, would end it"
-                    .into(),
-            ));
+    /// Sends a signal, unless that would end the process.
+    ///
+    /// # Errors
+    /// `without`, if it does not handle the signal.
+    pub fn signal(&self, signal: Signal, without: &str) -> Result<(), Failure> {
+        if !self.catches(signal)? {
+            return Err(Failure::Refused(without.into()));
         }
         let sent = match &self.pidfd {
-            Some(pidfd) => pidfd_send_signal(pidfd, Signal::QUIT),
+            Some(pidfd) => pidfd_send_signal(pidfd, signal),
             None => match Pid::from_raw(self.pid.cast_signed()) {
-                Some(pid) => kill_process(pid, Signal::QUIT),
+                Some(pid) => kill_process(pid, signal),
                 None => Err(Errno::SRCH),
             },
         };
         Ok(sent?)
     }
 
-    /// What the threads have used of the processors that make a JVM answer; `None` if it has none of them.
+    /// What the threads have used of the processors that make it answer; `None` if it has none of them.
     pub fn usage(&self) -> Option<Usage> {
-        Usage::of_threads(self.pid, &self.proc, answers)
+        Usage::of_threads(self.pid, &self.proc, self.answers)
     }
 
     /// Fails if it has ended.
     pub fn expect_alive(&self) -> io::Result<()> {
         status(&self.proc).map(drop)
-    }
-}
-
-impl Maps {
-    /// Whether a file `libjvm.so` is mapped as code.
-    pub fn have_jvm(self, wait: &Wait<'_>) -> Result<bool, Failure> {
-        have_jvm(BufReader::new(self.0.take(MOST_MAPS)), wait)
     }
 }
 
@@ -180,6 +152,15 @@ impl Root {
         }
     }
 
+    /// Checks that the process sees a file: it may have another root file system than we do.
+    pub fn expect_file(&self, path: &str) -> Result<(), Failure> {
+        let missing = |error| {
+            let error = io::Error::from(error);
+            Failure::Refused(format!("there is no {path} in its file system ({error})"))
+        };
+        self.open(path, OFlags::empty()).map(drop).map_err(missing)
+    }
+
     fn is_ours(&self) -> bool {
         let file = |status: rustix::fs::Stat| (status.st_dev, status.st_ino);
         matches!((fstat(&self.0), stat("/")), (Ok(a), Ok(b)) if file(a) == file(b))
@@ -189,25 +170,6 @@ impl Root {
 fn open(proc: impl AsFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(openat(proc, name, flags, Mode::empty())?.into())
-}
-
-/// Whether a JVM's thread of this name has to run before the JVM answers: the one that handles SIGQUIT, the one that serves requests,
-/// and those that stop the others, collect garbage, and continue them. Threads of the application do not count: a thread that
-/// always has work waits for processors all the time, also in a JVM that would never answer.
-fn answers(name: &[u8]) -> bool {
-    let begins = [&b"Signal Dispatch"[..], b"Attach Listener", b"VM Thread", b"GC ", b"G1 "];
-    begins.iter().any(|begin| name.starts_with(begin))
-}
-
-/// Whether the last word about the option turns it on.
-fn turns_on_frame_pointers(words: &[u8]) -> bool {
-    let words = words.split(|byte| [0, b' ', b'=', b'\n', b'\t', b'"', b'\''].contains(byte));
-    let mut about = words.filter_map(|word| match word.strip_prefix(b"-XX:")? {
-        b"+PreserveFramePointer" => Some(true),
-        b"-PreserveFramePointer" => Some(false),
-        _ => None,
-    });
-    about.next_back().unwrap_or(false)
 }
 
 /// Fails if the process has ended, also if its parent has not asked for its end yet.
@@ -239,88 +201,18 @@ impl Status {
             // The first thread can end before the others.
             has_ended: matches!(state, "Z" | "X") && threads <= 1,
             is_stopped: matches!(state, "T" | "t"),
-            catches_quit: caught >> (Signal::QUIT.as_raw() - 1) & 1 == 1,
+            caught,
         })
     }
-}
 
-fn have_jvm(mut maps: impl BufRead, wait: &Wait<'_>) -> Result<bool, Failure> {
-    let mut line = Vec::new();
-    let mut is_java = false;
-    loop {
-        line.clear();
-        let read = maps.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(is_java);
-        }
-        let line = line.trim_ascii_end();
-        is_java |= is_jvm(line);
-        // OpenJ9 also has a libjvm.so, but on SIGQUIT it writes a large dump file.
-        if line.windows(OPENJ9.len()).any(|part| part == OPENJ9) {
-            return Ok(false);
-        }
-        wait.check()?;
+    fn catches(self, signal: Signal) -> bool {
+        self.caught >> (signal.as_raw() - 1) & 1 == 1
     }
-}
-
-/// A line such as `7f00-7f10 r-xp 00000000 08:01 1034    /usr/lib/jvm/lib/server/libjvm.so`, with ` (deleted)` at the end if the
-/// JDK was updated since.
-fn is_jvm(line: &[u8]) -> bool {
-    let permissions = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
-    let path = line.strip_suffix(b" (deleted)").unwrap_or(line);
-    permissions.get(2) == Some(&b'x') && path.ends_with(b"/libjvm.so")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::foreign::Limit;
-
-    fn wait(time: Duration) -> Wait<'static> {
-        Wait::new(Limit::of(time), None, None)
-    }
-
-    #[test]
-    fn the_last_word_about_frame_pointers_counts() {
-        for (words, is_on) in [
-            ("java\0-XX:+PreserveFramePointer\0Main\0", true),
-            ("JAVA_TOOL_OPTIONS=-Xmx1g -XX:+PreserveFramePointer\0java\0Main\0", true),
-            (
-                "JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\0java\0-XX:-PreserveFramePointer\0",
-                false,
-            ),
-            ("java\0-XX:+PreserveFramePointers\0", false),
-            ("", false),
-        ] {
-            assert_eq!(turns_on_frame_pointers(words.as_bytes()), is_on, "{words:?}");
-        }
-    }
-
-    #[test]
-    fn code_of_libjvm_so_is_java() {
-        let later = wait(Duration::from_secs(600));
-        let is_java = |maps: &[u8]| have_jvm(maps, &later).expect("read");
-        assert!(is_java(
-            b"1-2 r--p 0 08:01 1 /a/libjvm.so\n3-4 r-xp 0 08:01 1    /a/libjvm.so\n5-6"
-        ));
-        assert!(is_java(b"1-2 r--p 0 08:01 1 /\xff\n3-4 r-xp 0 08:01 1 /a b/libjvm.so (deleted)"));
-        for other in [
-            "",
-            "\n\n",
-            "1-2 r--p 0 08:01 1 /a/libjvm.so\n",
-            "1-2 r-xp 0 08:01 1 /a/notlibjvm.so\n",
-            "1-2 r-xp 0 08:01 1 /a/libjvm.so.bak\n",
-            "1-2 r-xp 0 08:01 1 [anon: /libjvm.so]\n",
-            "1-2 r-xp 0 08:01 1 /a/libjvm.so\n1-2 r-xp 0 08:01 1 /a/libj9vm29.so\n",
-        ] {
-            assert!(!is_java(other.as_bytes()), "{other}");
-        }
-        let past = have_jvm(b"1-2 r-xp 0 08:01 1 /x\n".as_slice(), &wait(Duration::ZERO));
-        assert!(matches!(past, Err(Failure::NotAnswering)));
-    }
-
     #[test]
     fn links_do_not_lead_out_of_a_root() {
         let dir = tempfile::tempdir().expect("a temporary folder");
@@ -343,14 +235,8 @@ mod tests {
     fn status_is_parsed() {
         let text = "Name:\tx\\nUid:\t0\nState:\tT (stopped)\nNStgid:\t77\t5\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
                     Threads:\t1\nSigCgt:\t0000000000000004\n";
-        let wanted = Status {
-            inner: 5,
-            user: 2,
-            group: 6,
-            has_ended: false,
-            is_stopped: true,
-            catches_quit: true,
-        };
+        let wanted =
+            Status { inner: 5, user: 2, group: 6, has_ended: false, is_stopped: true, caught: 4 };
         assert_eq!(Status::parse(text), Some(wanted));
         let ended = text.replace("T (stopped)", "Z (zombie)");
         let wanted = Status { has_ended: true, is_stopped: false, ..wanted };
@@ -361,12 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_not_a_jvm() {
+    fn this_process_is_a_target() {
         let own = Target::open(std::process::id()).expect("this process");
         assert_eq!(own.user, rustix::process::geteuid().as_raw());
         assert_eq!(own.group, rustix::process::getegid().as_raw());
-        let later = wait(Duration::from_secs(600));
-        assert!(!own.maps().expect("opened").have_jvm(&later).expect("read"));
         assert!(!own.is_stopped().expect("read"));
         assert!(own.has_same_owner().expect("read"));
         for (user, group) in [(own.user + 1, own.group), (own.user, own.group + 1)] {
@@ -375,7 +259,7 @@ mod tests {
         }
         assert!(Target::open(0).is_err() && Target::open(u32::MAX).is_err());
         // It has no handler, so nothing is sent, or this test would end here.
-        assert!(matches!(own.quit(), Err(Failure::Refused(_))));
+        assert!(matches!(own.signal(Signal::QUIT, ""), Err(Failure::Refused(_))));
     }
 
     #[test]
