@@ -13,6 +13,14 @@ pub fn library(name: &str) -> Option<PathBuf> {
     paths.find_map(|path| path.canonicalize().ok())
 }
 
+/// The library that the environment variable names, else the one of this name.
+pub fn named_library(variable: &str, name: &str) -> Option<PathBuf> {
+    match std::env::var_os(variable) {
+        Some(named) => PathBuf::from(named).canonicalize().ok(),
+        None => library(name),
+    }
+}
+
 /// The program of this name: beside this command, or on the `PATH`.
 pub fn program(name: &str) -> Option<PathBuf> {
     let beside = own().with_file_name(name);

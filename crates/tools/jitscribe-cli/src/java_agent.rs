@@ -13,10 +13,7 @@ const VARIABLE: &str = "JITSCRIBE_JAVA_AGENT";
 
 /// The agent if it exists: the file that `JITSCRIBE_JAVA_AGENT` names, else the one installed with the command.
 pub fn path() -> Option<PathBuf> {
-    match env::var_os(VARIABLE) {
-        Some(named) => PathBuf::from(named).canonicalize().ok(),
-        None => companion::library(NAME),
-    }
+    companion::named_library(VARIABLE, NAME)
 }
 
 /// Whether there is no agent, which the user did not ask for by an empty name.

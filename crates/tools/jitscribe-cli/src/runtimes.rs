@@ -165,7 +165,7 @@ pub const RUNTIMES: &[Runtime] = &[
         subcommands: &[],
         mapped: &["node", "nodejs", "libnode.so"],
         switch: "--perf-basic-prof",
-        advice: "jitscribe record -- node app.js, or start it with NODE_OPTIONS=--perf-basic-prof",
+        advice: "jitscribe record -- node app.js, or start it with NODE_OPTIONS=--perf-basic-prof, or, if it runs: jitscribe record -p PID --inspect",
         debugger_switch: "node --perf-basic-prof --interpreted-frames-native-stack",
         ..PLAIN
     },

@@ -122,6 +122,7 @@ fn record_and_show(args: &Args) -> Result<()> {
         tool: None,
         output: data.clone(),
         pid: None,
+        inspect: false,
         duration: None,
         jitdump: Vec::new(),
         perf_map: Vec::new(),

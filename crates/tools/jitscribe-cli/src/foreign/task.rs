@@ -47,6 +47,8 @@ pub enum Task {
     SourceFiles(process::ReadSourceFiles),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
+    /// Has a process load the addon if it is node: see [`record::NodeTask`].
+    Node(record::NodeTask),
     /// Follows processes: see [`record::FollowTask`].
     Follow(record::FollowTask),
     /// Never answers.
@@ -93,6 +95,7 @@ impl Task {
             Self::Registered(task) => task.perform(output),
             Self::SourceFiles(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
+            Self::Node(task) => task.perform(output),
             Self::Follow(task) => task.perform(output),
             #[cfg(test)]
             Self::Sleep => super::tests::sleep(),

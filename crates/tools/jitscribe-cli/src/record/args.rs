@@ -30,6 +30,9 @@ use crate::{exit_code, runtimes};
   # a running process, for ten seconds
   jitscribe record -p 4711 --duration 10
 
+  # a running node that was started without flags
+  jitscribe record -p 4711 --inspect --duration 10
+
   # a command, for five seconds
   jitscribe record --duration 5 -- java -jar server.jar
 
@@ -52,6 +55,10 @@ pub struct Args {
     /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
     #[arg(short, long, value_name = "PID[,PID...]")]
     pub pid: Option<String>,
+    /// Open the inspector of the processes of node that -p names, by SIGUSR1, have them load a library that announces their code, and close
+    /// the inspector again. The library stays loaded, and is off when the recording ends
+    #[arg(long)]
+    pub inspect: bool,
     /// Stop after this many seconds. A command that still runs is then ended with SIGTERM, and the exit code is 0
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<String>,
@@ -124,6 +131,9 @@ fn after_long_help() -> String {
 
   # a running process, for ten seconds
   jitscribe record -p 4711 --duration 10
+
+  # a running node that was started without flags
+  jitscribe record -p 4711 --inspect --duration 10
 
   # a command, for five seconds
   jitscribe record --duration 5 -- node server.js

@@ -3,7 +3,7 @@
 //! - [`mod@arguments`] separates our options from those of perf.
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
-//!   for code that they do not announce by themselves.
+//!   for code that they do not announce by themselves; [`mod@node`] only if the user says so.
 //! - [`memory`] reads the executable memory of the recorded processes, and [`registered`] the code that they register with debuggers, both by
 //!   [`polling`].
 //! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
@@ -12,6 +12,7 @@
 //! - [`mod@valgrind`] does the same with a tool of valgrind instead of perf.
 
 mod abandoned;
+mod agent;
 mod args;
 mod arguments;
 mod breakpoints;
@@ -23,6 +24,7 @@ mod json;
 mod leftovers;
 mod logs;
 mod memory;
+mod node;
 mod objects;
 mod perf;
 mod placement;
@@ -61,6 +63,7 @@ use follow::{Added, Following};
 use java::Jvms;
 use logs::Logs;
 use memory::MemoryReader;
+use node::Nodes;
 use placement::Placement;
 use registered::RegisteredReader;
 use scope::Scope;
@@ -72,6 +75,7 @@ pub use arguments::{arguments, pass_on, verb};
 pub use follow::FollowTask;
 pub use held::Held;
 pub use java::JvmTask;
+pub use node::NodeTask;
 use prepared::add_bridge;
 pub use prepared::print_preparation;
 pub use target::check_program;
@@ -205,6 +209,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let mut perf = perf_record(args, choice.as_ref(), &workspace.recording(), &prepared);
     // The control words that `Logs::open` changes must be restored, however the recording ends.
     let caught = perf::catch_signals(&perf)?;
+    let nodes = if args.inspect { Nodes::named(&scope.pids())? } else { Nodes::default() };
     let logs = Logs::open(&scope, ask);
     if let Ok(signal @ 1..) = i32::try_from(caught.load(Ordering::Relaxed)) {
         return Err(Error::Child(child::code_of_signal(signal)));
@@ -248,6 +253,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     }
     // JVMs that still run write maps of the code that they compiled during the recording.
     jvms.finish(if ask || scope.is_named() { &pids } else { &[] });
+    nodes.finish();
 
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
@@ -330,6 +336,12 @@ fn check(args: &Args) -> Result<()> {
         return Err(Error::Usage(
             "nothing to record. Pass a command after `--` (jitscribe record -- COMMAND...), a process \
              with -p PID, or -a"
+                .into(),
+        ));
+    }
+    if args.inspect && args.pid.is_none() {
+        return Err(Error::Usage(
+            "--inspect needs a running process (-p PID); a command is prepared when it is started"
                 .into(),
         ));
     }
