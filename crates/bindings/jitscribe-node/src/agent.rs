@@ -1,6 +1,7 @@
 //! Start and stop of the addon.
 #![allow(unsafe_code, reason = "an isolate is named on another thread")]
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,6 +18,8 @@ struct Agent {
     v8: V8,
     scribe: Scribe,
     codes: Codes,
+    /// Where code of node and its libraries is.
+    segments: Vec<Range<u64>>,
     state: Mutex<State>,
 }
 
@@ -106,6 +109,7 @@ fn agent() -> Option<&'static Agent> {
         v8,
         scribe: Scribe::builder().environment().build(),
         codes: Codes::default(),
+        segments: symbols::segments(),
         state: Mutex::default(),
     };
     Some(AGENT.get_or_init(create))
@@ -125,8 +129,7 @@ fn announce(event: Event<'_>) {
     match event {
         Event::Added { address, size, name, bytes } => {
             let is_builtin = BUILTINS.iter().any(|start| name.starts_with(start));
-            let at = std::ptr::without_provenance(address as usize);
-            if is_builtin && symbols::is_in_library(at) {
+            if is_builtin && agent.segments.iter().any(|segment| segment.contains(&address)) {
                 return;
             }
             let code = bytes.map_or(Code::at(address, size), Code::new).named_bytes(name);
