@@ -77,8 +77,17 @@ fn build_fleet() -> PathBuf {
 
 /// The agent for Java, which is built with the tests.
 pub fn java_agent() -> PathBuf {
+    built_with_tests("libjitscribe_jvmti.so")
+}
+
+/// The addon for node, too.
+pub fn node_addon() -> PathBuf {
+    built_with_tests("libjitscribe_node.so")
+}
+
+fn built_with_tests(name: &str) -> PathBuf {
     let tests = std::env::current_exe().expect("a path");
-    let library = tests.with_file_name("libjitscribe_jvmti.so");
+    let library = tests.with_file_name(name);
     assert!(library.is_file(), "no {}", library.display());
     library
 }

@@ -3,18 +3,19 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::chains::Chain;
 use crate::folder::{ENOUGH, Folder, shared_folder};
-use crate::jitscribe::{java_agent, jitscribe, report};
+use crate::jitscribe::{java_agent, jitscribe, node_addon, report};
 use crate::perf::Perf;
+use crate::running::Running;
 use crate::sample::Sample;
 use crate::tool::run;
 
-/// `jitscribe record` in a folder where the recorded program runs, too. The agent for Java is at hand.
+/// `jitscribe record` in a folder where the recorded program runs, too. The agent for Java and the addon for node are at hand.
 #[derive(Debug)]
 pub struct Record {
     folder: Folder,
@@ -31,6 +32,7 @@ impl Record {
         let mut command = jitscribe();
         command.args(["record", "--json", "-o", "it.data"]).args(options);
         command.current_dir(folder.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+        command.env("JITSCRIBE_NODE_ADDON", node_addon());
         Self { folder, command }
     }
 
@@ -49,6 +51,15 @@ impl Record {
     pub fn program<S: AsRef<OsStr>>(mut self, words: &[S]) -> Recorded {
         self.command.arg("--").args(words);
         self.processes()
+    }
+
+    /// Records the processes that the options name, and does something while they are recorded.
+    pub fn processes_while(mut self, act: impl FnOnce()) -> Recorded {
+        let command = self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let running = Running::start(command);
+        act();
+        let printed = running.finish();
+        Recorded { folder: self.folder, report: report(&printed), said: printed.stderr }
     }
 
     /// Records the processes that the options name.

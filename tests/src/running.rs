@@ -41,12 +41,17 @@ impl Running {
     }
 
     /// Waits until it ends, and gives what it printed into pipes.
-    pub fn finish(mut self) -> ToolOutput {
+    pub fn finish(self) -> ToolOutput {
+        succeeded(&"a program", &self.ended())
+    }
+
+    /// Waits until it ends, in whatever way, and gives what it printed into pipes since the last line that was read.
+    pub fn ended(mut self) -> std::process::Output {
         let mut child = self.child.take().expect("it was not finished");
         if let Some(out) = self.out.take() {
             child.stdout = Some(out.into_inner());
         }
-        succeeded(&"a program", &child.wait_with_output().expect("it ends"))
+        child.wait_with_output().expect("it ends")
     }
 
     /// Waits until it ends, and gives its exit code.

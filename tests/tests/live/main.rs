@@ -16,6 +16,7 @@ mod foreign;
 mod hostile_java;
 mod identity;
 mod inlined;
+mod inspect;
 mod intel_pt;
 mod java;
 mod java_agent;
