@@ -120,8 +120,7 @@ fn done_to(inspector: Ending) -> String {
     match inspector {
         Ending::NotOpened => String::new(),
         Ending::Requested => {
-            "; it was asked to open its inspector (SIGUSR1), and may do so when it responds again"
-                .into()
+            "; it got SIGUSR1 and has opened no inspector: it handles the signal itself, or opens one when it responds again".into()
         }
         Ending::WasOpen(port) => {
             format!("; its inspector, which was open on port {port}, stays open")
