@@ -42,38 +42,47 @@ pub(crate) fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
-/// Announces the code of this thread's isolate, until the recorder's pipe is closed.
+/// Has a function called before the isolate ends. Returns whether it will be.
+pub(crate) type AtEnd<'f> = &'f dyn Fn(Isolate) -> bool;
+
+/// Announces the code of this thread's isolate, until the recorder's pipe is closed. `at_end` has [`forget`] called, once for each isolate: node ends
+/// the process if it is given a function twice.
 ///
 /// # Errors
 /// Why it does not.
-pub(crate) fn start(pipe: &Path) -> Result<Isolate, &'static str> {
+pub(crate) fn start(pipe: &Path, at_end: AtEnd<'_>) -> Result<(), &'static str> {
     let agent = agent().ok_or("this node does not export the functions of V8 that report code")?;
     let pipe = SessionPipe::open(pipe).ok_or("the recorder is gone")?;
     agent.state().recorders += 1;
     agent.codes.open();
     IS_ON.store(true, Relaxed);
-    let isolate = join();
-    if isolate.is_err() || !pipe.watch(leave) {
+    let joined = join(at_end);
+    if joined.is_err() {
         leave();
+    } else if !pipe.watch(leave) {
+        leave();
+        return Err("there is no thread to wait for the end of the recording");
     }
-    isolate
+    joined
 }
 
 /// Announces the code of this thread's isolate, too, as long as there is a recorder.
 ///
 /// # Errors
 /// Why it does not.
-pub(crate) fn join() -> Result<Isolate, &'static str> {
+pub(crate) fn join(at_end: AtEnd<'_>) -> Result<(), &'static str> {
     let agent = AGENT.get().filter(|_| is_on()).ok_or("no recorder needs the code")?;
     let isolate = agent.v8.current().ok_or("this thread has no isolate")?;
-    let mut state = agent.state();
-    if !state.isolates.contains(&isolate) {
-        state.isolates.push(isolate);
+    // Only this thread adds and removes its isolate.
+    if !agent.state().isolates.contains(&isolate) {
+        if !at_end(isolate) {
+            return Err("node does not say when the thread ends");
+        }
+        agent.state().isolates.push(isolate);
     }
-    // V8 calls back.
-    drop(state);
+    // No lock is held: V8 calls back.
     agent.v8.listen(isolate);
-    Ok(isolate)
+    Ok(())
 }
 
 /// The isolate at this address is about to end.

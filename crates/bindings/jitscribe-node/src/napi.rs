@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::ptr::{null_mut, without_provenance_mut};
 
-use crate::agent;
+use crate::agent::{self, AtEnd};
 use crate::symbols::find;
 use crate::v8::Isolate;
 
@@ -93,13 +93,13 @@ unsafe extern "C" fn start(env: Env, info: *mut c_void) -> Value {
     let length = unsafe { first_argument(env, info, &mut path) };
     let path = Path::new(OsStr::from_bytes(path.get(..length).unwrap_or_default()));
     // SAFETY: as above.
-    unsafe { answer(env, || agent::start(path)) }
+    unsafe { answer(env, |at_end| agent::start(path, at_end)) }
 }
 
 /// `join()`.
 unsafe extern "C" fn join(env: Env, _: *mut c_void) -> Value {
     // SAFETY: node passed it.
-    unsafe { answer(env, agent::join) }
+    unsafe { answer(env, |at_end| agent::join(at_end)) }
 }
 
 /// `isOn()`.
@@ -137,21 +137,15 @@ unsafe fn first_argument(env: Env, info: *mut c_void, room: &mut [u8]) -> usize 
 /// Node passed `env`.
 unsafe fn answer(
     env: Env,
-    start: impl FnOnce() -> Result<Isolate, &'static str> + std::panic::UnwindSafe,
+    start: impl FnOnce(AtEnd<'_>) -> Result<(), &'static str> + std::panic::UnwindSafe,
 ) -> Value {
-    let started = catch_unwind(start).unwrap_or(Err("it failed"));
-    let text = match started {
-        Ok(isolate) => {
-            let argument = without_provenance_mut(isolate.address());
-            // SAFETY: the environment of this isolate; the hook is never unloaded, and its argument is only a number.
-            if unsafe { napi_add_env_cleanup_hook(env, forget, argument) } {
-                return null_mut();
-            }
-            agent::forget(isolate.address());
-            "node does not say when the thread ends"
-        }
-        Err(text) => text,
+    let at_end = |isolate: Isolate| {
+        let argument = without_provenance_mut(isolate.address());
+        // SAFETY: the environment of this isolate; the hook is never unloaded, and its argument is only a number.
+        unsafe { napi_add_env_cleanup_hook(env, forget, argument) }
     };
+    let started = catch_unwind(|| start(&at_end)).unwrap_or(Err("it failed"));
+    let Err(text) = started else { return null_mut() };
     let mut value = null_mut();
     // SAFETY: a string, with its length.
     unsafe { napi_create_string_utf8(env, text.as_ptr().cast(), text.len(), &raw mut value) };
