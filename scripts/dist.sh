@@ -42,7 +42,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo
 machine=$(uname -m)
 static=$machine-unknown-linux-musl
 # Without jitscribe-capi, which its Makefile builds, in a profile of its own.
-packages=(jitscribe-cli demo-jit jitscribe-preload jitscribe-jvmti jitscribe-gdb jitscribe-codes)
+packages=(jitscribe-cli demo-jit jitscribe-preload jitscribe-jvmti jitscribe-node jitscribe-gdb jitscribe-codes)
 # Files have the time of the last commit, so that the same commit gives the same packages.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
@@ -81,7 +81,7 @@ tree=$stage/command/usr
 install -D -t "$tree/bin" "$built/jitscribe" "$built/demo-jit"
 strip --remove-section=.comment --remove-section=.note "$tree/bin/"*
 # Where the command looks for them.
-install -D -m 644 -t "$tree/lib/jitscribe" "$built/libjitscribe_preload.so" "$built/libjitscribe_jvmti.so" "$built/libjitscribe_gdb.so"
+install -D -m 644 -t "$tree/lib/jitscribe" "$built/libjitscribe_preload.so" "$built/libjitscribe_jvmti.so" "$built/libjitscribe_node.so" "$built/libjitscribe_gdb.so"
 strip_libraries "$tree/lib/jitscribe/"*.so
 jitscribe=$tree/bin/jitscribe
 mkdir -p "$tree/share/man/man1" "$tree/share/bash-completion/completions" "$tree/share/zsh/vendor-completions" \

@@ -11,7 +11,7 @@ use jitscribe::{Code, Scribe, Unwind};
 
 use crate::codes::Codes;
 use crate::symbols;
-use crate::v8::{Event, Isolate, V8};
+use crate::v8::{Event, Isolate, Listener, V8};
 
 /// The addon. There is only one, from its first start until the process ends.
 struct Agent {
@@ -113,7 +113,7 @@ fn agent() -> Option<&'static Agent> {
     if let Some(agent) = AGENT.get() {
         return Some(agent);
     }
-    let v8 = V8::find(announce)?;
+    let v8 = V8::find(Listener { event: announce, is_on })?;
     let create = || Agent {
         v8,
         scribe: Scribe::builder().environment().build(),

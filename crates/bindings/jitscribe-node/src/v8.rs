@@ -49,8 +49,14 @@ pub(crate) enum Event<'e> {
     },
 }
 
-/// What is called for each event.
-pub(crate) type Listener = fn(Event<'_>);
+/// Who listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listener {
+    /// Is called for each event.
+    pub(crate) event: fn(Event<'_>),
+    /// Whether events are needed.
+    pub(crate) is_on: fn() -> bool,
+}
 
 /// `JitCodeEvent::EventType`.
 const CODE_ADDED: c_int = 0;
@@ -100,7 +106,7 @@ pub(crate) struct V8 {
 static LISTENING: std::sync::OnceLock<(V8, Listener)> = std::sync::OnceLock::new();
 
 impl V8 {
-    /// The functions that this process exports, with `listener` for all events.
+    /// The functions that this process exports, with a listener for all events.
     pub(crate) fn find(listener: Listener) -> Option<Self> {
         let get_current = find(c"_ZN2v87Isolate10GetCurrentEv")?;
         let set_handler = find(
@@ -144,9 +150,9 @@ impl V8 {
 
 /// Called on the isolate's thread.
 unsafe extern "C" fn on_interrupt(isolate: *mut c_void, _: *mut c_void) {
-    let Some((v8, _)) = LISTENING.get() else { return };
+    let Some((v8, listener)) = LISTENING.get() else { return };
     // Another recorder may have come since.
-    if !crate::agent::is_on() {
+    if !(listener.is_on)() {
         // SAFETY: the isolate, on its thread; V8 accepts that there is no handler.
         unsafe { (v8.set_handler)(isolate, NEW_ONLY, None) };
     }
@@ -161,7 +167,7 @@ unsafe extern "C" fn on_event(event: *const RawEvent) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: as V8 passed it.
         if let Some(event) = unsafe { read(event) } {
-            listener(event);
+            (listener.event)(event);
         }
     }));
 }
@@ -233,6 +239,6 @@ mod tests {
 
     #[test]
     fn a_process_without_v8_has_none() {
-        assert!(V8::find(|_| ()).is_none());
+        assert!(V8::find(Listener { event: |_| (), is_on: || false }).is_none());
     }
 }

@@ -28,6 +28,8 @@ pub struct Started<'a> {
     pub is_prepared: bool,
     /// Whether the process has announced other code.
     pub has_code: bool,
+    /// Whether processes of node were asked to load the addon.
+    pub is_inspected: bool,
 }
 
 /// Says what is missing, if nothing or little has a name.
@@ -201,6 +203,9 @@ fn advice_for(runtime: &Runtime, started: Started<'_>) -> String {
     };
     if switch.is_empty() {
         return format!("it has {name}: {advice}");
+    }
+    if started.has_code && started.is_inspected && *name == "node" {
+        return "it is node, which does not report the code of a loop that was running already when --inspect was applied".into();
     }
     if started.has_code && started.is_prepared && !variables.is_empty() {
         return format!(

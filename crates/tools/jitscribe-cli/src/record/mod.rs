@@ -110,7 +110,8 @@ impl RecordingResult {
     fn started<'a>(&self, args: &'a Args) -> Started<'a> {
         // With running processes, the command is another one.
         let command = if args.pid.is_none() { &args.command[..] } else { &[] };
-        Started { command, is_prepared: self.is_prepared, ..Started::default() }
+        let (is_prepared, is_inspected) = (self.is_prepared, args.inspect);
+        Started { command, is_prepared, is_inspected, ..Started::default() }
     }
 }
 

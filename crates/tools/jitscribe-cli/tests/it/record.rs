@@ -305,3 +305,9 @@ mod live {
         }
     }
 }
+
+#[test]
+fn only_running_processes_have_an_inspector_to_open() {
+    let done = Bench::new().record(&["--inspect", "--", "true"]).ends(2);
+    done.says("--inspect needs a running process (-p PID)");
+}

@@ -49,12 +49,14 @@ pub fn body(connection: &mut Connection<'_>, head: Head) -> Result<Vec<u8>, Fail
     Ok(body)
 }
 
+/// The failure for what is no answer of an inspector.
 pub fn no_answer() -> Failure {
     Failure::Refused("its answer is not that of an inspector".into())
 }
 
 impl Head {
-    fn parse(head: &[u8]) -> Option<Self> {
+    /// Parses a head, up to the empty line.
+    pub fn parse(head: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
         let (version, rest) = lines.next()?.split_once(' ')?;
         let status = rest.split(' ').next().filter(|_| version.starts_with("HTTP/1."))?;

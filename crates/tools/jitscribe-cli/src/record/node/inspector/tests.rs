@@ -5,6 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use proptest::prelude::*;
+
+use super::http::Head;
 use super::*;
 use crate::foreign::Limit;
 
@@ -186,4 +189,14 @@ fn what_does_not_answer_is_given_up() {
     assert!(evaluate(closed, LONG).is_err());
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a socket").local_addr().expect("known");
     assert!(matches!(evaluate(nobody, LONG), Err(Failure::System(_))));
+}
+
+proptest! {
+    #[test]
+    fn any_answer_is_read(head in proptest::collection::vec(any::<u8>(), 0..200), text: String) {
+        let _ = Head::parse(&head);
+        let answer = json!({ "id": 1, "result": { "result": { "value": text } } });
+        let value = value(&answer).expect("a value").expect("a string");
+        prop_assert!(!value.contains(char::is_control) && value.len() < 4 << 10);
+    }
 }
