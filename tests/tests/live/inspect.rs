@@ -103,6 +103,8 @@ fn a_server_without_flags_is_named_as_with_them_and_goes_on() {
     // As the server with the flag calls them.
     let mut with_flag = Command::new("node");
     with_flag.args(["--perf-basic-prof", &script("inspected.js")]);
+    // V8 leaves a log there.
+    with_flag.current_dir(recorded.folder());
     let mut other = start(&mut with_flag);
     other.wait_for_line("ready");
     other.write("go\n");
