@@ -10,7 +10,7 @@
 //! | [`FileFrames`] | `.eh_frame`, `.debug_frame`, symbols | how to unwind a frame, and where stacks begin |
 //!
 //! [`DebugFiles`] finds the separate file with the symbols and debug info of a stripped file, and the file that several debug files share;
-//! [`NativeFile`] is a file with all of these.
+//! [`NativeFile`] is a file with all of these. [`LoadedFile`] puts a file together from the memory of a process that has it loaded.
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -54,6 +54,7 @@ mod elf;
 mod frames;
 mod functions;
 mod lines;
+mod loaded;
 mod native_file;
 mod notes;
 mod pods;
@@ -68,6 +69,7 @@ pub use elf::{Elf, Section};
 pub use frames::FileFrames;
 pub use functions::Functions;
 pub use lines::{Lines, SourceFrame};
+pub use loaded::{LoadedFile, LoadedPart};
 pub use native_file::NativeFile;
 pub use symbol::Symbol;
 pub use symbols::{FoundSymbol, Symbols};

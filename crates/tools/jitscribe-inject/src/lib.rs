@@ -116,6 +116,7 @@ pub use plan::{Arena, ImageCode, Mapping, Place, Plan, PlannedImage};
 pub use progress::{Progress, Stage};
 pub use recording::Recording;
 pub use recording::clock::NoConversion;
+pub use recording::kept_files::{KeptFile, KeptFiles};
 pub use recording::recording_index::KernelSymbol;
 pub use stack_unwind::{End, Guess};
 pub use summary::demangle::demangled_symbol;

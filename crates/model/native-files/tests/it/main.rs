@@ -2,3 +2,4 @@
 
 mod binutils;
 mod damaged;
+mod loaded;

@@ -167,6 +167,7 @@ fn record_and_show(args: &Args) -> Result<()> {
         json: false,
         users: BTreeMap::new(),
         processes: BTreeMap::new(),
+        gone: std::sync::Arc::default(),
         logs: Vec::new(),
     })?;
     present(&recorded.summary, &raw, &data, &with_ir)?;

@@ -14,6 +14,6 @@ pub use jitscribe_inject::files::{
     pid_in_name, report_end,
 };
 pub use open::{
-    Facts, FileSystem, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by, open_regular,
-    open_source, reopen, same_file,
+    Facts, FileSystem, Found, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by,
+    open_regular, open_source, reopen, same_file,
 };

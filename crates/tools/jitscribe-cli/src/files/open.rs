@@ -88,11 +88,26 @@ pub fn open_regular(path: &Path) -> io::Result<Opened> {
 
 fn opened(path: &Path, what: What) -> io::Result<Opened> {
     let answer = ask(path, what)?;
-    let mut copy = Reservation::of(&COPIES);
     let [copied, owner] = numbers(&answer.bytes)?;
-    copy.add(copied)?;
     let file = answer.descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?;
-    Ok(Opened { file: file.into(), owner: user(owner)?, _copy: copy })
+    Opened::given(file, copied, user(owner)?)
+}
+
+impl Opened {
+    /// A file that a worker passed on, which belongs to `owner`, or a copy of so many bytes of it.
+    ///
+    /// # Errors
+    /// If too much is copied already.
+    pub fn given(file: OwnedFd, copied: u64, owner: u32) -> io::Result<Self> {
+        let mut copy = Reservation::of(&COPIES);
+        copy.add(copied)?;
+        Ok(Self { file: file.into(), owner, _copy: copy })
+    }
+
+    /// How many bytes may still be copied.
+    pub fn copies_left() -> u64 {
+        COPIES.left()
+    }
 }
 
 /// Like [`open_regular`], for a file that code of `user` names as its source: see
@@ -303,16 +318,20 @@ impl OpenFile {
 const UNUSED: u32 = u32::MAX - 1;
 
 /// A file at a path, which can no longer be replaced by another.
-struct Found {
+pub struct Found {
     /// Opened by `O_PATH` at first: no device has side effects then, and no FIFO blocks.
-    file: OwnedFd,
-    status: Stat,
+    pub file: OwnedFd,
+    pub status: Stat,
     system: FileSystem,
 }
 
 impl Found {
     fn at(path: &Path) -> io::Result<Self> {
-        let file = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Self::new(openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    /// What was opened by `O_PATH`.
+    pub fn new(file: OwnedFd) -> io::Result<Self> {
         Ok(Self { status: fstat(&file)?, system: FileSystem::of(&file), file })
     }
 
@@ -346,30 +365,37 @@ impl Found {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
     }
 
-    fn open(self) -> io::Result<Self> {
+    /// Opens it for reading, if it is a regular file.
+    pub fn open(self) -> io::Result<Self> {
         self.check_regular()?;
         Ok(Self { file: reopen(&self.file, OFlags::RDONLY)?, ..self })
     }
 
     /// Answers with the open file, or a copy of at most `left` bytes.
     fn answer(self, left: u64, output: &mut Output) -> io::Result<()> {
+        let owner = self.status.st_uid;
+        let copied = self.pass_on(left, geteuid().as_raw(), output)?;
+        output.bytes([copied, owner.into()].map(u64::to_ne_bytes).as_flattened())
+    }
+
+    /// Sends the open file to the command, which runs as user `us`, or a copy of at most `left` bytes. Returns how many were copied.
+    pub fn pass_on(self, left: u64, us: u32, output: &mut Output) -> io::Result<u64> {
         let Self { file, status, system } = self;
         // Reading or closing a file may block forever if a user serves its file system. The same holds for any file that another
         // user writes to: the data may come from memory mapped from such a file system, with the file's lock held.
-        let is_ours = status.st_uid == 0 || status.st_uid == geteuid().as_raw();
-        let copied = match system {
+        let is_ours = status.st_uid == 0 || status.st_uid == us;
+        match system {
             FileSystem::Local if is_ours && status.st_mode & 0o022 == 0 => {
                 output.descriptor(file.as_fd())?;
-                0
+                Ok(0)
             }
             _ => {
                 let most = if system == FileSystem::Local { left } else { left.min(COPIED) };
                 let (copy, copied) = copy(&file, most, output)?;
                 output.descriptor(copy.as_fd())?;
-                copied
+                Ok(copied)
             }
-        };
-        output.bytes([copied, status.st_uid.into()].map(u64::to_ne_bytes).as_flattened())
+        }
     }
 }
 

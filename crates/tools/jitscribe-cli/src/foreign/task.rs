@@ -43,6 +43,10 @@ pub enum Task {
     FindHeads(process::FindHeads),
     /// Reads the code that a process has registered with GDB's JIT interface, once for each request.
     Registered(process::ReadRegistered),
+    /// Lists the files that a process has mapped to run their code, once for each request.
+    ListCode(process::ListCode),
+    /// Opens files that a process has mapped, and that are gone from their paths or may be soon.
+    HoldFiles(process::HoldFiles),
     /// Reads the perf map and the jitdumps of a process.
     SourceFiles(process::ReadSourceFiles),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
@@ -93,6 +97,8 @@ impl Task {
             Self::Executable(task) => task.perform(output),
             Self::FindHeads(task) => task.perform(output),
             Self::Registered(task) => task.perform(output),
+            Self::ListCode(task) => task.perform(output),
+            Self::HoldFiles(task) => task.perform(output),
             Self::SourceFiles(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
             Self::Node(task) => task.perform(output),

@@ -7,17 +7,20 @@ mod cache;
 mod findings;
 mod huge;
 pub mod json;
+mod kept;
 mod report;
 mod stacks;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProcess, Warning};
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
+use crate::process::HeldFile;
 use crate::sample_summary::SampleSummary;
 use crate::source_lines::SourceLineArgs;
 use crate::stage_bar::StageBar;
@@ -26,6 +29,7 @@ use crate::{Error, Result, console, descriptors, note, text};
 pub use findings::{print_named, print_summary};
 pub use jitscribe_inject::{Output, Report};
 pub use json::print_json;
+pub use kept::GONE;
 pub use report::warn;
 
 /// Add jitted code to a perf recording
@@ -106,6 +110,9 @@ pub struct Args {
     /// Processes that were followed while it was recorded.
     #[arg(skip)]
     pub processes: BTreeMap<u32, SeenProcess>,
+    /// Files that were gone while they were recorded.
+    #[arg(skip)]
+    pub gone: Arc<Vec<HeldFile>>,
 }
 
 /// The largest recording whose functions are listed without being asked for: to read it takes longer than to write it, which must not be felt.
@@ -197,7 +204,10 @@ pub fn inject(args: &Args) -> Result<Report> {
 
     let bar = StageBar::new(&args.input, "writing the recording");
     let progress = |progress| bar.show(progress);
-    let mut recording = Recording::read(&args.input, input, &progress)?;
+    let images = || with_suffix(&output, ".jit");
+    let images = args.image_dir.clone().unwrap_or_else(images);
+    let kept = kept::keep(&args.gone, &images, args.force)?;
+    let mut recording = Recording::read_with(&args.input, input, &kept.files, &progress)?;
     let recorded_here = recording.is_of_this_machine();
     let path = text::named_file(&args.input);
     let believed = Believed::about(path, &args.users, recorded_here, &args.aux_dir);
@@ -222,6 +232,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         cache::add_unreachable(images, &mut warnings);
     }
     report.warnings.extend(warnings.into_iter().map(jitscribe_inject::Warning::Other));
+    report.kept = kept.paths;
     Ok(report)
 }
 

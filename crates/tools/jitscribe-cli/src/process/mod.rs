@@ -7,6 +7,7 @@ mod core;
 mod core_notes;
 mod executable;
 mod find;
+mod gone;
 mod inside;
 mod jit_list;
 mod log_dump;
@@ -24,6 +25,7 @@ pub use self::core::{Core, CoreLog};
 pub use context::ListedLogs;
 pub use executable::{ReadExecutable, Reading};
 pub use find::FindLogs;
+pub use gone::{FileBytes, GoneFiles, HeldFile, HoldFiles, LastingFiles, ListCode};
 pub use inside::{WriteInside, write_inside};
 pub use jit_list::{
     FindHeads, HeadsByFile, ReadRegistered, RegisteredCode, RegisteredInCore,

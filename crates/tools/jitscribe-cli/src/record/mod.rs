@@ -4,8 +4,8 @@
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves; [`mod@node`] only if the user says so.
-//! - [`memory`] reads the executable memory of the recorded processes, and [`registered`] the code that they register with debuggers, both by
-//!   [`polling`].
+//! - [`memory`] reads the executable memory of the recorded processes, [`registered`] the code that they register with debuggers, and [`gone`] holds their files
+//!   that are gone, all by [`polling`].
 //! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
 //! - [`summary`] reports the result, and [`leftovers`] removes what only we caused.
@@ -18,6 +18,7 @@ mod arguments;
 mod breakpoints;
 mod call_graph;
 mod follow;
+mod gone;
 mod held;
 mod java;
 mod json;
@@ -43,7 +44,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -60,6 +61,7 @@ use crate::{Error, Result, bridge, child, console, note, process, text};
 
 use call_graph::{Choice, DWARF};
 use follow::{Added, Following};
+use gone::GoneFilesReader;
 use java::Jvms;
 use logs::Logs;
 use memory::MemoryReader;
@@ -221,11 +223,13 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let mut users = scope::users(&scope.pids());
     let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
     let registered = RegisteredReader::start(&scope, args.exact_times);
+    let gone = GoneFilesReader::start(&scope);
     let limit = args.duration.as_deref().filter(|_| !prepared.command.is_empty());
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok());
     let ended = perf::run_for(&mut perf, perf_access::MISSING, limit)?;
     let ended = if ended.is_terminated() { ended_with_target(ended, args, &scope) } else { ended };
     let memory = memory.map(MemoryReader::finish).unwrap_or_default();
+    let gone = gone.finish();
     // Include children that were started during the recording and still run.
     let pids = scope.with_children();
     for (pid, user) in scope::users(&pids) {
@@ -276,10 +280,12 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         users,
         logs: dumps,
         processes: seen.processes,
+        gone: gone.into(),
     });
     match injected {
         Ok(report) => {
-            placement.finish(report.images.iter().map(|image| image.path.as_path()));
+            let images = report.images.iter().map(|image| &image.path);
+            placement.finish(images.chain(&report.kept).map(PathBuf::as_path));
             let summary = SampleSummary::read(&args.output)?;
             let asked = seen.asked;
             Ok(RecordingResult { report, summary, ended, is_prepared, asked, begun, workspace })

@@ -5,7 +5,8 @@
 //! holds the images of another recording, FILE.jit.2 and so on. When FILE.old is deleted, so are its images.
 //!
 //! Which images a recording refers to is read from its table of build-ids. A recording may come from anywhere, so only files that have the name
-//! of an image and lie in such a folder are ever deleted, with the lists of codes beside them.
+//! of an image and lie in such a folder are ever deleted, with the lists of codes beside them; and files that were gone when they were recorded, which are kept
+//! there in folders of their own.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -19,6 +20,7 @@ use jitscribe_inject::output;
 use jitscribe_inject::{Recording, SOURCES, without_spelling};
 
 use super::args::{Args, with_suffix};
+use crate::inject::GONE;
 use crate::text::shell_word;
 use crate::{Error, Result, note, text};
 
@@ -78,7 +80,7 @@ impl Placement {
             None => {
                 let is_of = |folder: &Path, images: &BTreeSet<PathBuf>| {
                     let folder = resolved(folder);
-                    images.iter().any(|image| image.parent() == Some(&folder))
+                    images.iter().any(|image| folder_of(image) == Some(&folder))
                 };
                 let is_free = |folder: &PathBuf| {
                     let is_used = is_of(folder, &kept);
@@ -116,7 +118,11 @@ impl Placement {
             if let Some(list) = code_list(image).filter(|list| !kept.contains(list)) {
                 _ = fs::remove_file(list);
             }
-            folders.extend(image.parent());
+            let folder = folder_of(image);
+            // Fails if there is anything else in them: first the folder of a file that was gone, then that of all of these.
+            let above = image.ancestors().skip(1).take_while(|above| Some(*above) != folder);
+            above.for_each(|above| _ = fs::remove_dir(above));
+            folders.extend(folder);
         }
         for folder in folders {
             // The sources of scripts are those of the images.
@@ -233,10 +239,20 @@ fn images_of(path: &Path, output: &Path) -> BTreeSet<PathBuf> {
     images.filter(|image| is_image(image, output)).collect()
 }
 
-/// Whether a path is that of an image in a folder of the recordings at `output`.
+/// The folder of an image, or that in which a file is kept that was gone: `FOLDER/gone/NUMBER/NAME`. `None` if the path is that of neither.
+fn folder_of(image: &Path) -> Option<&Path> {
+    if files::is_image(image.as_os_str().as_bytes()) {
+        return image.parent();
+    }
+    let number = image.parent()?;
+    let is_number = |name: &OsStr| name.as_bytes().iter().all(u8::is_ascii_digit);
+    let gone = number.parent().filter(|_| number.file_name().is_some_and(is_number))?;
+    gone.parent().filter(|_| gone.file_name() == Some(OsStr::new(GONE)))
+}
+
+/// Whether a path is that of an image in a folder of the recordings at `output`, or of a file that is kept there.
 fn is_image(image: &Path, output: &Path) -> bool {
-    let is_named = files::is_image(image.as_os_str().as_bytes());
-    let Some(folder) = image.parent().filter(|_| is_named) else { return false };
+    let Some(folder) = folder_of(image) else { return false };
     let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
     let first = resolved(&with_suffix(output, ".jit"));
     let number = match (name(folder), name(&first)) {

@@ -114,13 +114,14 @@ impl<'s> Written<'s> {
             has_trace: index.has_trace,
             sources: codes.reports,
             images: images.collect(),
+            kept: Vec::new(),
             unnamed: Vec::new(),
             warnings,
         }
     }
 }
 
-/// Adds the images' build-ids, for perf archive and debuginfod, and those of files under other spellings of their paths.
+/// Adds the build-ids of images and of files that are kept elsewhere, for perf archive and debuginfod, and those of files under other spellings of their paths.
 fn add_build_ids(
     writer: &mut Writer<'_>,
     images: &Images,
@@ -140,7 +141,8 @@ fn add_build_ids(
             (file.filename != *path).then(|| BuildId { filename: path.clone(), ..file.clone() })
         }
     };
-    let ids: Vec<BuildId> = images.paths.iter().filter_map(id).collect();
+    let kept = index.kept_build_ids().map(|(path, id)| BuildId::of_user_file(path, id));
+    let ids: Vec<BuildId> = images.paths.iter().filter_map(id).chain(kept).collect();
     if !ids.is_empty() {
         writer.features_mut()?.append_build_ids(ids.iter(), endian);
     }

@@ -9,6 +9,7 @@
 pub mod address_space;
 pub mod clock;
 pub mod free;
+pub mod kept_files;
 pub mod recording_index;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use perf_data::{End, Input, feature};
 use crate::progress::{Progress, Stage};
 use crate::{Error, Result, Warning};
 use address_space::AddressSpaces;
+use kept_files::KeptFiles;
 use recording_index::RecordingIndex;
 
 /// A recording, with its processes and their mappings.
@@ -52,9 +54,23 @@ impl Recording {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn read(path: &Path, mut input: Input, progress: &dyn Fn(Progress)) -> Result<Self> {
+    pub fn read(path: &Path, input: Input, progress: &dyn Fn(Progress)) -> Result<Self> {
+        Self::read_with(path, input, &KeptFiles::default(), progress)
+    }
+
+    /// The same. Of the files that it maps, those that are `kept` elsewhere are looked for there; what the [`Injector`](crate::Injector) writes maps them
+    /// from there.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn read_with(
+        path: &Path,
+        mut input: Input,
+        kept: &KeptFiles,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Self> {
         progress(Progress::Begins(Stage::Reading));
-        let index = RecordingIndex::read(&mut input, |at| progress(Progress::At(at)));
+        let index = RecordingIndex::read(&mut input, kept, |at| progress(Progress::At(at)));
         let index = index.map_err(Error::reading(path))?;
         let spaces = AddressSpaces::build(&index);
         Ok(Self { path: path.to_owned(), input, index, spaces })

@@ -7,6 +7,7 @@ use code_timeline::{AddressSpaceId, Processes};
 use perf_data::{Endian, Event, FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
 
 use super::clock::RecordingClock;
+use super::kept_files::KeptFiles;
 use crate::files::{Inode, looks_like_marker, pid_of_jitted, pid_of_perf_image};
 use crate::interner::{Interner, NameId};
 
@@ -34,6 +35,8 @@ pub struct MapEvent {
     pub jitted: bool,
     /// What the recording has to identify the file.
     pub file: Option<FileIdentity>,
+    /// Whether the recording has another name for the file, which is kept elsewhere.
+    pub renamed: bool,
 }
 
 #[cfg(test)]
@@ -51,7 +54,8 @@ impl MapEvent {
         let space = processes.at(1, 0).expect("an address space");
         let name = NameId::made(name);
         let (above_offset, jitted, file) = (0, false, None);
-        Self { space, range, time, ordinal, name, above_offset, anonymous, jitted, file }
+        let renamed = false;
+        Self { space, range, time, ordinal, name, above_offset, anonymous, jitted, file, renamed }
     }
 }
 
@@ -77,6 +81,7 @@ impl RecordingIndex {
             inodes: HashMap::new(),
             kernel_text: None,
             kernel_symbols: Vec::new(),
+            kept_ids: Vec::new(),
         }
     }
 }
@@ -126,12 +131,18 @@ pub struct RecordingIndex {
     begun: HashMap<(u32, u64), Ordinal>,
     /// The mapped files of a process with the names of dumps.
     inodes: HashMap<(u32, NameId), Inode>,
+    /// The build-ids of mapped files that are kept elsewhere, with their paths there.
+    kept_ids: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl RecordingIndex {
     /// Reads the recording from its beginning to its end.
-    pub fn read(recording: &mut Input, tick: impl Fn(u64)) -> Result<Self, perf_data::Error> {
-        let mut found = Raw::default();
+    pub fn read(
+        recording: &mut Input,
+        kept: &KeptFiles,
+        tick: impl Fn(u64),
+    ) -> Result<Self, perf_data::Error> {
+        let mut found = Raw { kept: kept.clone(), ..Raw::default() };
         while let Some(event) = recording.next_event()? {
             let ordinal = found.events;
             found.events += 1;
@@ -173,6 +184,11 @@ impl RecordingIndex {
     /// The file with this name that process `pid` mapped, if it has the name of a dump and the recording has its inode.
     pub fn inode(&self, pid: u32, name: NameId) -> Option<Inode> {
         self.inodes.get(&(pid, name)).copied()
+    }
+
+    /// The paths of mapped files that are kept elsewhere, with their build-ids.
+    pub fn kept_build_ids(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.kept_ids.iter().map(|(path, id)| (path.as_slice(), id.as_slice()))
     }
 
     /// The last name of process `pid`.
@@ -263,6 +279,7 @@ struct RawMap {
     name: NameId,
     above_offset: u64,
     file: Option<FileIdentity>,
+    renamed: bool,
 }
 
 /// No process has a longer name: the kernel truncates names to 15 bytes. Each fork has its parent's name.
@@ -284,6 +301,7 @@ struct Raw {
     inodes: HashMap<(u32, NameId), Inode>,
     kernel_text: Option<u64>,
     kernel_symbols: Vec<KernelSymbol>,
+    kept: KeptFiles,
 }
 
 impl Raw {
@@ -291,7 +309,9 @@ impl Raw {
         match record {
             Record::Mmap(map) if map.misc & misc::CPU_MODE_MASK == misc::USER => {
                 self.processes.add(map.pid);
-                let name = self.names.intern(map.filename);
+                let kept = self.kept.name_of(&map);
+                let renamed = kept.is_some();
+                let name = self.names.intern(kept.as_deref().unwrap_or(map.filename));
                 let file = map.detail.map(|detail| detail.file);
                 if let Some(FileIdentity::Inode { major, minor, inode, .. }) = file
                     && looks_like_marker(map.filename)
@@ -309,6 +329,7 @@ impl Raw {
                     name,
                     above_offset,
                     file,
+                    renamed,
                 });
             }
             // perf puts the address of a symbol there that the kernel's code begins with.
@@ -365,8 +386,14 @@ impl Raw {
             mut kernel_symbols,
             samples,
             has_times,
+            kept,
             ..
         } = self;
+        let kept_ids = kept.kept().filter_map(|(path, id)| {
+            let is_mapped = names.iter().any(|name| name == path);
+            Some((path.to_vec(), id.filter(|_| is_mapped)?.to_vec()))
+        });
+        let kept_ids = kept_ids.collect();
         // Of several at one address, the last.
         kernel_symbols.reverse();
         kernel_symbols.sort_by_key(|symbol| symbol.range.start);
@@ -375,7 +402,8 @@ impl Raw {
         let jitted: Vec<bool> = names.iter().map(|name| pid_of_jitted(name).is_some()).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
-            .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset, file }| {
+            .filter_map(|raw| {
+                let RawMap { pid, range, time, ordinal, name, above_offset, file, renamed } = raw;
                 let space = processes.at(pid, time)?;
                 Some(MapEvent {
                     space,
@@ -387,6 +415,7 @@ impl Raw {
                     anonymous: anonymous[name.index()],
                     jitted: jitted[name.index()],
                     file,
+                    renamed,
                 })
             })
             .collect();
@@ -408,6 +437,7 @@ impl Raw {
             has_times: has_times || samples == 0,
             kernel_text,
             kernel_symbols,
+            kept_ids,
         }
     }
 }

@@ -29,6 +29,8 @@ pub struct Report {
     pub sources: Vec<SourceReport>,
     /// The images that were written.
     pub images: Vec<ImageReport>,
+    /// The files that were gone while they were recorded, where they are kept. The injector leaves this empty: the caller has kept them.
+    pub kept: Vec<PathBuf>,
     /// Processes with samples in memory that no source describes, most samples first, up to 16. These samples count as inferred or unnamed.
     pub unnamed: Vec<UnnamedProcess>,
     /// What was left out or corrected.

@@ -24,8 +24,8 @@ pub fn rewrite(
     let by_ordinal = rest.partition_point(|(place, _)| matches!(place, Place::After(..)));
     let (mut anchored, mut timed) = rest.split_at(by_ordinal);
 
-    // The mappings that are cut.
-    let is_changed = |map: &&MapEvent| plan.uncovered.parts(map.ordinal).is_some();
+    // The mappings that are cut, or of files that are kept elsewhere.
+    let is_changed = |map: &&MapEvent| map.renamed || plan.uncovered.parts(map.ordinal).is_some();
     let mut changed: Vec<&MapEvent> = index.maps.iter().filter(is_changed).collect();
     changed.sort_by_key(|map| map.ordinal);
     let mut changed = changed.into_iter().peekable();
@@ -54,8 +54,10 @@ pub fn rewrite(
         }
         match changed.next_if(|map| map.ordinal == ordinal) {
             Some(map) => {
-                let parts = plan.uncovered.parts(map.ordinal).unwrap_or_default();
-                copy_parts(writer, &event, parts, map)?;
+                let name = map.renamed.then(|| index.name(map));
+                let parts = plan.uncovered.parts(map.ordinal);
+                let parts = parts.unwrap_or(std::slice::from_ref(&map.range));
+                copy_parts(writer, &event, parts, map.time, name)?;
             }
             None => match interpreted.as_mut().and_then(|frames| frames.rewrite(&event)) {
                 Some(changed) => writer.insert(changed)?,
@@ -85,15 +87,17 @@ fn insert(writer: &mut Writer<'_>, events: &[(Place, Vec<u8>)]) -> Result<(), pe
     events.iter().try_for_each(|(_, event)| writer.insert(event))
 }
 
-/// Writes the parts of a mapping that no image covers.
+/// Writes the parts of a mapping that no image covers, under another name if the file has one.
 fn copy_parts(
     writer: &mut Writer<'_>,
     event: &Event<'_>,
     parts: &[Range<u64>],
-    map: &MapEvent,
+    time: u64,
+    name: Option<&[u8]>,
 ) -> Result<(), perf_data::Error> {
     let Ok(Record::Mmap(whole)) = event.record() else { return writer.write_event(event) };
-    let trailer = event.attrs().trailer(whole.pid, whole.tid, map.time);
+    let whole = Mmap { filename: name.unwrap_or(whole.filename), ..whole };
+    let trailer = event.attrs().trailer(whole.pid, whole.tid, time);
     for part in parts {
         let page_offset = whole.page_offset.wrapping_add(part.start - whole.address);
         let piece = Mmap { address: part.start, len: part.end - part.start, page_offset, ..whole };

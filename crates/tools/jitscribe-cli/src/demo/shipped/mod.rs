@@ -78,6 +78,7 @@ pub fn show(folder: &Path, force: bool) -> Result<()> {
         json: false,
         users: BTreeMap::new(),
         processes: BTreeMap::new(),
+        gone: std::sync::Arc::default(),
         logs: Vec::new(),
     })?;
     let sources = [folder.to_owned()];
