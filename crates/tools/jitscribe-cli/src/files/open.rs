@@ -380,22 +380,23 @@ impl Found {
 
     /// Sends the open file to the command, which runs as user `us`, or a copy of at most `left` bytes. Returns how many were copied.
     pub fn pass_on(self, left: u64, us: u32, output: &mut Output) -> io::Result<u64> {
-        let Self { file, status, system } = self;
-        // Reading or closing a file may block forever if a user serves its file system. The same holds for any file that another
-        // user writes to: the data may come from memory mapped from such a file system, with the file's lock held.
-        let is_ours = status.st_uid == 0 || status.st_uid == us;
-        match system {
-            FileSystem::Local if is_ours && status.st_mode & 0o022 == 0 => {
-                output.descriptor(file.as_fd())?;
-                Ok(0)
-            }
-            _ => {
-                let most = if system == FileSystem::Local { left } else { left.min(COPIED) };
-                let (copy, copied) = copy(&file, most, output)?;
-                output.descriptor(copy.as_fd())?;
-                Ok(copied)
-            }
+        if self.is_passed_on(us) {
+            output.descriptor(self.file.as_fd())?;
+            return Ok(0);
         }
+        let most = if self.system == FileSystem::Local { left } else { left.min(COPIED) };
+        let (copy, copied) = copy(&self.file, most, output)?;
+        output.descriptor(copy.as_fd())?;
+        Ok(copied)
+    }
+
+    /// Whether the file itself is sent to the command, which runs as user `us`.
+    ///
+    /// Reading or closing a file may block forever if a user serves its file system. The same holds for any file that another user writes to: the data may
+    /// come from memory mapped from such a file system, with the file's lock held.
+    pub fn is_passed_on(&self, us: u32) -> bool {
+        let is_ours = self.status.st_uid == 0 || self.status.st_uid == us;
+        self.system == FileSystem::Local && is_ours && self.status.st_mode & 0o022 == 0
     }
 }
 

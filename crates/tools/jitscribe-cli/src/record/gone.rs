@@ -2,10 +2,10 @@
 //! replaced while they run.
 //!
 //! They are listed by [`polling`](super::polling). A file that is gone is opened when it is first seen, or put together from what is loaded of it. A file that was
-//! written after its process began is opened too: the process may delete it at its end. At the end of the recording, those that are gone are copied to the
+//! written after its process began, or that belongs to the user, is opened too: it may be deleted or replaced before the recording ends. At the end of the recording, those that are gone are copied to the
 //! recording's images.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use crate::foreign::{Limit, Patience};
 use crate::note;
 use crate::process::{FileBytes, GoneFiles, HeldFile, LastingFiles};
 
-/// The most files that are held.
+/// The most files that are held, and those of them that are not gone yet.
 const FILES: usize = 256;
+const NOT_GONE: usize = 128;
 
 /// How long a worker may take. One that takes longer is not asked again.
 const PATIENCE: Patience = Patience {
@@ -44,7 +45,8 @@ impl GoneFilesReader {
         let Some(held) = self.0.stop() else { return Vec::new() };
         if held.is_full {
             note::warning(format_args!(
-                "more than {FILES} files that recorded processes ran are gone: the rest is not kept"
+                "more than {} files that recorded processes ran are gone: the rest is not kept",
+                FILES - NOT_GONE
             ));
         }
         held.gone()
@@ -55,6 +57,8 @@ impl GoneFilesReader {
 #[derive(Debug, Default)]
 struct HeldFiles {
     files: Vec<HeldFile>,
+    /// How many of them had their paths when they were opened.
+    not_gone: usize,
     lasting: LastingFiles,
     is_full: bool,
 }
@@ -76,10 +80,13 @@ impl Poll for HeldFiles {
             if is_known {
                 continue;
             }
-            if self.files.len() < FILES {
+            if !file.was_gone() && self.not_gone < NOT_GONE {
+                self.not_gone += 1;
+                self.files.push(file);
+            } else if file.was_gone() && self.files.len() - self.not_gone < FILES - NOT_GONE {
                 self.files.push(file);
             } else {
-                self.is_full = true;
+                self.is_full |= file.was_gone();
             }
         }
         Ok(ControlFlow::Continue(Asked { has_any: polled.has_gone, took: polled.took }))
@@ -90,16 +97,14 @@ impl HeldFiles {
     /// The files that are gone. Of several with one name and inode number in one process, it is not known which was recorded: none of them is used.
     fn gone(self) -> Vec<HeldFile> {
         let mut gone: Vec<HeldFile> = self.files.into_iter().filter(HeldFile::is_gone).collect();
-        let mut once = BTreeSet::new();
-        let mut again = BTreeSet::new();
+        let mut places = HashMap::new();
         for file in &gone {
-            let key = (file.pid, file.inode(), file.name().to_vec());
-            if !once.insert(key.clone()) {
-                again.insert(key);
-            }
+            let (name, inode) = file.place();
+            *places.entry((file.pid, name.to_vec(), inode)).or_insert(0_u32) += 1;
         }
         for file in &mut gone {
-            if again.contains(&(file.pid, file.inode(), file.name().to_vec())) {
+            let (name, inode) = file.place();
+            if places.get(&(file.pid, name.to_vec(), inode)).is_some_and(|count| *count > 1) {
                 file.bytes = FileBytes::Unreadable;
             }
         }

@@ -74,14 +74,30 @@ impl HeldFile {
         self.file.inode
     }
 
-    /// Whether this is the same mapped file as another process has.
+    /// Its name without what the kernel adds if it was deleted, and its inode number. Another file may get both when it is gone from all processes.
+    pub fn place(&self) -> (&[u8], u64) {
+        let name = &self.file.name;
+        (name.strip_suffix(b" (deleted)").unwrap_or(name), self.file.inode)
+    }
+
+    /// Whether this is the file that another process has mapped, or this one had when it still had its path. What is only loaded of a file is not compared with
+    /// a file that is held: while it is, no other gets its inode number.
     pub fn is_same_as(&self, other: &Self) -> bool {
-        self.file == other.file && self.version == other.version
+        let is_known = match (&self.bytes, &other.bytes) {
+            (FileBytes::File(_), FileBytes::Loaded(..) | FileBytes::Unreadable) => true,
+            _ => self.version == other.version,
+        };
+        self.place() == other.place() && is_known
+    }
+
+    /// Whether its path did not lead to it when it was opened.
+    pub fn was_gone(&self) -> bool {
+        self.file.is_gone()
     }
 
     /// Whether its path does not lead to it now.
     pub fn is_gone(&self) -> bool {
-        if self.file.is_gone() {
+        if self.was_gone() {
             return true;
         }
         let path = String::from_utf8_lossy(&self.file.name);

@@ -37,7 +37,7 @@ pub struct HoldFiles {
     pub files: Vec<MappedCode>,
     /// How many bytes may be copied.
     pub left: u64,
-    /// Files that still have their paths are opened if they were changed after this time, in seconds since 1970.
+    /// Files that still have their paths are opened if they were changed after this time, in seconds since 1970, or belong to the user of the command.
     pub since: i64,
 }
 
@@ -88,7 +88,7 @@ impl HoldFiles {
         for ((number, file), found) in self.files.iter().enumerate().zip(found) {
             let found = match file.is_gone() {
                 true => found,
-                false => top.as_ref().and_then(|top| self.written_since(top, file)),
+                false => top.as_ref().and_then(|top| self.at_path(top, file, us)),
             };
             let Some(found) = found else {
                 match file.is_gone() {
@@ -162,13 +162,15 @@ impl HoldFiles {
         found
     }
 
-    /// The file at its path, if it is the one that is mapped, and was written after the process began: a process may delete at its end what it has written.
-    fn written_since(&self, top: &OwnedFd, file: &MappedCode) -> Option<Found> {
+    /// The file at its path, if it is the one that is mapped and may be gone soon: it was written after the process began, which may delete at its end what it
+    /// has written; or it belongs to user `us`, who may replace it, and who without privileges could not open it any more when it is gone.
+    fn at_path(&self, top: &OwnedFd, file: &MappedCode, us: u32) -> Option<Found> {
         let path = Path::new(OsStr::from_bytes(&file.name));
         let found = open_in_root(top, path, OFlags::PATH | OFlags::NOFOLLOW).ok()?;
         let found = Found::new(found).ok()?;
-        let changed = found.status.st_ctime;
-        (found.status.st_ino == file.inode && changed >= self.since).then_some(found)
+        let is_young = found.status.st_ctime >= self.since;
+        let is_own = us != 0 && found.status.st_uid == us && found.is_passed_on(us);
+        (found.status.st_ino == file.inode && (is_young || is_own)).then_some(found)
     }
 }
 
