@@ -123,6 +123,17 @@ pub enum FileIdentity {
     BuildId(InlineBuildId),
 }
 
+impl FileIdentity {
+    /// The identity of a copy of the file: by its content, or without an inode.
+    #[must_use]
+    pub fn of_copy(self) -> Self {
+        match self {
+            Self::Inode { .. } => Self::Inode { major: 0, minor: 0, inode: 0, generation: 0 },
+            Self::BuildId(id) => Self::BuildId(id),
+        }
+    }
+}
+
 /// A build-id of at most 20 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InlineBuildId {

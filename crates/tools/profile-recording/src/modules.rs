@@ -5,7 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use jitscribe_inject::Recording;
-use jitscribe_inject::files::{SourceFile, SourceFiles, base_name, is_build_id, pid_of_jitted};
+use jitscribe_inject::files::{
+    ReplacedFiles, SourceFile, SourceFiles, base_name, is_build_id, pid_of_jitted,
+};
 use jitscribe_inject::without_spelling;
 use native_files::{DebugFiles, Elf, FoundSymbol, Lines, NativeFile};
 use profile::{ModuleKind, ProcessId};
@@ -19,6 +21,7 @@ pub struct Modules<'f> {
     files: &'f dyn SourceFiles,
     /// The recorded build-ids, by path.
     build_ids: FxHashMap<Vec<u8>, Vec<u8>>,
+    replaced: ReplacedFiles,
     is_this_machine: bool,
     list: Vec<Module>,
     by_path: FxHashMap<Vec<u8>, usize>,
@@ -62,6 +65,7 @@ impl<'f> Modules<'f> {
         Self {
             files,
             build_ids,
+            replaced: recording.replaced_files().clone(),
             is_this_machine: recording.is_of_this_machine(),
             list: Vec::new(),
             by_path: FxHashMap::default(),
@@ -76,7 +80,7 @@ impl<'f> Modules<'f> {
             return number;
         }
         let recorded = build_id.or_else(|| self.build_ids.get(&path).map(Vec::as_slice));
-        let module = Module::open(path.clone(), recorded, self.files, self.is_this_machine);
+        let module = Module::open(path.clone(), recorded, self);
         let number = self.list.len();
         if module.kind == ModuleKind::Image {
             self.images.entry(module.name().to_vec()).or_insert(number);
@@ -128,25 +132,25 @@ impl<'f> Modules<'f> {
 }
 
 impl Module {
-    fn open(
-        path: Vec<u8>,
-        recorded: Option<&[u8]>,
-        files: &dyn SourceFiles,
-        is_this_machine: bool,
-    ) -> Self {
+    fn open(path: Vec<u8>, recorded: Option<&[u8]>, modules: &Modules<'_>) -> Self {
+        let Modules { files, replaced, is_this_machine, .. } = modules;
         let kind = match pid_of_jitted(&path) {
             Some(_) => ModuleKind::Image,
             None => ModuleKind::File,
         };
         let mut module = Self { path, kind, file: None, owner: None, problem: None };
         let file = match &*module.path {
-            vdso::NAME if is_this_machine => vdso::read(),
+            vdso::NAME if *is_this_machine => vdso::read(),
             // The kernel's own names of memory.
             path if !path.starts_with(b"/") => return module,
             path => files.open(Path::new(OsStr::from_bytes(path)), None),
         };
         module.owner = file.as_ref().ok().and_then(SourceFile::owner);
         match file.and_then(Elf::read) {
+            Ok(elf) if replaced.is_replaced(&module.path, elf.file()) => {
+                let problem = "another file had replaced the recorded one; jitscribe record keeps files that are replaced";
+                module.problem = Some(problem.into());
+            }
             Ok(elf) if recorded.is_some_and(|id| !is_build_id(id, elf.build_id())) => {
                 let replaced = "has another build-id than the recorded file: it was replaced, or is another machine's";
                 module.problem = Some(replaced.into());

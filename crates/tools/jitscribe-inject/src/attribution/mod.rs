@@ -76,7 +76,7 @@ impl SampleAttribution {
         codes: &Codes<'_>,
         progress: &dyn Fn(Progress),
     ) -> Result<Self> {
-        let Recording { path, input, index, spaces } = recording;
+        let Recording { path, input, index, spaces, .. } = recording;
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
         let tick = |at| progress(Progress::At(at));

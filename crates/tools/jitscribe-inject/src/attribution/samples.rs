@@ -214,8 +214,8 @@ impl Recording {
         tick: &dyn Fn(u64),
         take: &mut dyn FnMut(&mut SampledMemory<'_>, SampleEvent<'_>),
     ) -> Result<()> {
-        let Self { path, input, index, spaces } = self;
-        let recorded = RecordedFiles::new(input, &index.names, files);
+        let Self { path, input, index, spaces, replaced } = self;
+        let recorded = RecordedFiles::new(input, &index.names, replaced, files);
         let mut memory = SampledMemory(MappedFiles::new(index, spaces, recorded));
         let mut frames = Frames::default();
         let mut unwound = Vec::new();

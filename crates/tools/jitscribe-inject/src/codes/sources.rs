@@ -90,8 +90,8 @@ impl Sources {
         files: &dyn SourceFiles,
         warnings: &mut Vec<Warning>,
     ) -> Codes<'_> {
-        let Recording { input, index, spaces, .. } = recording;
-        let recorded = RecordedFiles::new(input, &index.names, files);
+        let Recording { input, index, spaces, replaced, .. } = recording;
+        let recorded = RecordedFiles::new(input, &index.names, replaced, files);
         Codes::read(self, index, spaces, &recorded, warnings)
     }
 }

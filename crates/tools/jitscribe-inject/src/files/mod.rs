@@ -7,6 +7,7 @@ mod index;
 mod name;
 mod open;
 mod recorded;
+mod replaced;
 mod translated;
 
 pub use damage::{Damage, report_end};
@@ -24,4 +25,5 @@ pub use open::{
     may_read_what_we_may, pid_in_header,
 };
 pub use recorded::{RecordedFiles, RecordedFunctions, is_build_id, is_library};
+pub use replaced::ReplacedFiles;
 pub use translated::as_jitdump;

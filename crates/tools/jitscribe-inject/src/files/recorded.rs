@@ -13,7 +13,7 @@ use native_files::{DebugFiles, Elf, FileFrames, Functions, Lines, installed_debu
 use perf_data::Input;
 use rustc_hash::FxBuildHasher;
 
-use super::{SourceFile, SourceFiles, base_name};
+use super::{ReplacedFiles, SourceFile, SourceFiles, base_name};
 use crate::interner::{Interner, NameId};
 
 /// The functions of a recorded file.
@@ -27,6 +27,7 @@ pub struct RecordedFiles<'a> {
     names: &'a Interner,
     /// The recorded build-ids, by path.
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
+    replaced: &'a ReplacedFiles,
     /// What was read so far; `None` if a file cannot be used.
     functions: RefCell<HashMap<NameId, Option<RecordedFunctions>, FxBuildHasher>>,
     /// Whether those that were asked about are no object files.
@@ -34,14 +35,20 @@ pub struct RecordedFiles<'a> {
 }
 
 impl<'a> RecordedFiles<'a> {
-    /// The files of this recording, whose mappings have these names; `files` opens them.
-    pub fn new(input: &Input, names: &'a Interner, files: &'a dyn SourceFiles) -> Self {
+    /// The files of this recording, whose mappings have these names; `files` opens them, but none that was `replaced`.
+    pub fn new(
+        input: &Input,
+        names: &'a Interner,
+        replaced: &'a ReplacedFiles,
+        files: &'a dyn SourceFiles,
+    ) -> Self {
         let ids = input.features().build_ids(input.endian());
         let build_ids = ids.into_iter().map(|file| (file.filename, file.id)).collect();
         Self {
             files,
             names,
             build_ids,
+            replaced,
             functions: RefCell::default(),
             no_objects: RefCell::default(),
         }
@@ -57,7 +64,7 @@ impl<'a> RecordedFiles<'a> {
     pub fn functions(&self, name: NameId) -> Option<RecordedFunctions> {
         let mut read = self.functions.borrow_mut();
         let functions = read.entry(name).or_insert_with(|| {
-            let functions = Functions::read(self.open(self.path(name))?).ok()?;
+            let functions = Functions::read(self.mapped(name)?).ok()?;
             self.is_recorded(name, functions.build_id()).then(|| Rc::new(functions))
         });
         functions.clone()
@@ -65,7 +72,7 @@ impl<'a> RecordedFiles<'a> {
 
     /// The same for what the file has to unwind stacks. It is not kept.
     pub fn frames(&self, name: NameId) -> Option<FileFrames> {
-        let elf = Elf::read(self.open(self.path(name))?).ok()?;
+        let elf = Elf::read(self.mapped(name)?).ok()?;
         let mut frames = FileFrames::read(&elf)?;
         if !self.is_recorded(name, frames.build_id()) {
             return None;
@@ -116,7 +123,7 @@ impl<'a> RecordedFiles<'a> {
         let mut read = self.no_objects.borrow_mut();
         *read.entry(name).or_insert_with(|| {
             let mut magic = [0; 4];
-            match self.open(self.path(name)) {
+            match self.mapped(name) {
                 Some(file) => match file.read_exact_at(&mut magic, 0) {
                     Ok(()) => magic != *b"\x7fELF",
                     Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
@@ -132,6 +139,12 @@ impl<'a> RecordedFiles<'a> {
         let base = base_name(path.strip_suffix(b" (deleted)").unwrap_or(path));
         // The kernel's own code, such as `[vdso]`, has no path.
         self.build_ids.contains_key(path) || is_library(base) || !path.starts_with(b"/")
+    }
+
+    /// The file that is mapped under this name, unless it was replaced.
+    fn mapped(&self, name: NameId) -> Option<SourceFile> {
+        let file = self.open(self.path(name))?;
+        (!self.replaced.is_replaced(self.names.get(name), &file)).then_some(file)
     }
 
     fn open(&self, path: &Path) -> Option<SourceFile> {
@@ -193,9 +206,11 @@ mod tests {
         let (counting, mut names) = (Counting::default(), Interner::default());
         let [this, replaced, missing] = ["/proc/self/exe", "/proc/thread-self/exe", "/none"]
             .map(|name| names.intern(name.as_bytes()));
+        let replaced_files = ReplacedFiles::default();
         let files = RecordedFiles {
             files: &counting,
             names: &names,
+            replaced: &replaced_files,
             build_ids: [(names.get(replaced).to_vec(), vec![7; 20])].into(),
             functions: RefCell::default(),
             no_objects: RefCell::default(),

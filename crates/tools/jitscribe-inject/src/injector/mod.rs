@@ -124,9 +124,9 @@ impl<'a> Injector<'a> {
         }
         let is_here = recording.is_of_this_machine();
         let found = Sources::find(recording, &settings.paths, settings.files, &mut warnings);
-        let Recording { path, input, index, spaces } = recording;
+        let Recording { path, input, index, spaces, replaced } = recording;
         let (path, index, spaces) = (&*path, &*index, &*spaces);
-        let files = RecordedFiles::new(input, &index.names, settings.files);
+        let files = RecordedFiles::new(input, &index.names, replaced, settings.files);
         let run = Run { settings, path, index, spaces, files: &files, found: &found, is_here };
 
         let codes = Codes::read(&found, index, spaces, &files, &mut warnings);

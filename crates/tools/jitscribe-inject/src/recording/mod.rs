@@ -12,10 +12,13 @@ pub mod free;
 pub mod kept_files;
 pub mod recording_index;
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use perf_data::{End, Input, feature};
 
+use crate::files::ReplacedFiles;
 use crate::progress::{Progress, Stage};
 use crate::{Error, Result, Warning};
 use address_space::AddressSpaces;
@@ -29,6 +32,7 @@ pub struct Recording {
     pub(crate) input: Input,
     pub(crate) index: RecordingIndex,
     pub(crate) spaces: AddressSpaces,
+    pub(crate) replaced: ReplacedFiles,
 }
 
 impl Recording {
@@ -73,7 +77,17 @@ impl Recording {
         let index = RecordingIndex::read(&mut input, kept, |at| progress(Progress::At(at)));
         let index = index.map_err(Error::reading(path))?;
         let spaces = AddressSpaces::build(&index);
-        Ok(Self { path: path.to_owned(), input, index, spaces })
+        let is_here = is_of_this_machine(&input);
+        let until = is_here.then(|| ended(path, &input, &index)).flatten();
+        let inodes = index.file_inodes().map(|(name, inode)| (index.names.get(name), inode));
+        let replaced = ReplacedFiles::new(inodes, until);
+        Ok(Self { path: path.to_owned(), input, index, spaces, replaced })
+    }
+
+    /// Which files are others than the recorded ones.
+    #[must_use]
+    pub fn replaced_files(&self) -> &ReplacedFiles {
+        &self.replaced
     }
 
     /// The path for messages.
@@ -104,12 +118,26 @@ impl Recording {
     /// Whether it was made on this machine, according to the host name. True if it has no host name.
     #[must_use]
     pub fn is_of_this_machine(&self) -> bool {
-        let system = rustix::system::uname();
-        // A length, and the name with a NUL.
-        let recorded = self.input.features().get(feature::HOSTNAME);
-        let recorded = recorded.and_then(|bytes| bytes.get(4..));
-        recorded.is_none_or(|name| {
-            name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes())
-        })
+        is_of_this_machine(&self.input)
     }
+}
+
+fn is_of_this_machine(input: &Input) -> bool {
+    let system = rustix::system::uname();
+    // A length, and the name with a NUL.
+    let recorded = input.features().get(feature::HOSTNAME);
+    let recorded = recorded.and_then(|bytes| bytes.get(4..));
+    recorded.is_none_or(|name| {
+        name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes())
+    })
+}
+
+/// When a recording ended, by the wall clock: as it says itself, or as its file was last changed.
+fn ended(path: &Path, input: &Input, index: &RecordingIndex) -> Option<SystemTime> {
+    let noted = input.features().clock_data(input.endian()).and_then(|begin| {
+        let took = index.last_sample.checked_sub(begin.time)?;
+        UNIX_EPOCH.checked_add(Duration::from_nanos(begin.wall_clock.checked_add(took)?))
+    });
+    let file = || fs::metadata(path).ok().filter(fs::Metadata::is_file)?.modified().ok();
+    noted.or_else(file)
 }

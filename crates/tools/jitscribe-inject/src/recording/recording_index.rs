@@ -186,6 +186,15 @@ impl RecordingIndex {
         self.inodes.get(&(pid, name)).copied()
     }
 
+    /// The inode numbers of mapped files, as far as they are recorded. Those that are kept elsewhere have others there.
+    pub fn file_inodes(&self) -> impl Iterator<Item = (NameId, u64)> {
+        let maps = self.maps.iter().filter(|map| !map.anonymous && !map.renamed);
+        maps.filter_map(|map| match map.file? {
+            FileIdentity::Inode { inode: 0, .. } | FileIdentity::BuildId(_) => None,
+            FileIdentity::Inode { inode, .. } => Some((map.name, inode)),
+        })
+    }
+
     /// The paths of mapped files that are kept elsewhere, with their build-ids.
     pub fn kept_build_ids(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.kept_ids.iter().map(|(path, id)| (path.as_slice(), id.as_slice()))
@@ -311,8 +320,10 @@ impl Raw {
                 self.processes.add(map.pid);
                 let kept = self.kept.name_of(&map);
                 let renamed = kept.is_some();
-                let name = self.names.intern(kept.as_deref().unwrap_or(map.filename));
+                // Another file has another inode number.
                 let file = map.detail.map(|detail| detail.file);
+                let file = if renamed { file.map(FileIdentity::of_copy) } else { file };
+                let name = self.names.intern(kept.as_deref().unwrap_or(map.filename));
                 if let Some(FileIdentity::Inode { major, minor, inode, .. }) = file
                     && looks_like_marker(map.filename)
                 {

@@ -96,7 +96,10 @@ fn copy_parts(
     name: Option<&[u8]>,
 ) -> Result<(), perf_data::Error> {
     let Ok(Record::Mmap(whole)) = event.record() else { return writer.write_event(event) };
-    let whole = Mmap { filename: name.unwrap_or(whole.filename), ..whole };
+    let mut whole = Mmap { filename: name.unwrap_or(whole.filename), ..whole };
+    if let Some(detail) = whole.detail.as_mut().filter(|_| name.is_some()) {
+        detail.file = detail.file.of_copy();
+    }
     let trailer = event.attrs().trailer(whole.pid, whole.tid, time);
     for part in parts {
         let page_offset = whole.page_offset.wrapping_add(part.start - whole.address);
