@@ -2,6 +2,7 @@
 
 mod demo;
 mod demo_command;
+mod gone;
 #[cfg(target_arch = "x86_64")]
 mod python;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,7 @@
 //! The files that were mapped: opened, checked and read when they are first needed.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -163,9 +164,21 @@ impl Module {
                     _ => NativeFile::alone(elf),
                 });
             }
-            Err(error) => module.problem = Some(error.to_string()),
+            Err(error) => module.problem = Some(Self::unreadable(&module.path, &error)),
         }
         module
+    }
+
+    /// Why a file cannot be read.
+    fn unreadable(path: &[u8], error: &io::Error) -> String {
+        let kept = "jitscribe record keeps such files while their processes run";
+        if path.ends_with(b" (deleted)") {
+            format!("was deleted or replaced while it ran; {kept}")
+        } else if error.kind() == io::ErrorKind::NotFound {
+            format!("{error}; if it was deleted or replaced: {kept}")
+        } else {
+            error.to_string()
+        }
     }
 
     /// Why it cannot be looked into, if it cannot.

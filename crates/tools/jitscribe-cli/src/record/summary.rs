@@ -58,6 +58,15 @@ pub fn print(report: &Report, summary: &SampleSummary, output: &Path, started: S
         }
         None => note::say(format_args!("written: {}", text::path(output))),
     }
+    if let Some(first) = report.kept.first() {
+        let (files, are) = if report.kept.len() == 1 { ("file", "is") } else { ("files", "are") };
+        note::say(format_args!(
+            "{} {files} with recorded code {are} gone, and kept with the recording: {}{}",
+            report.kept.len(),
+            text::path(first),
+            if report.kept.len() == 1 { "" } else { ", ..." }
+        ));
+    }
     note::say(format_args!("next: jitscribe report -i {}", shell_word(output)));
     note::say(format_args!("      perf report -i {}", shell_word(output)));
     match to_annotate(summary) {
