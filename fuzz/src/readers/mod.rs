@@ -16,6 +16,7 @@ pub mod inject;
 pub mod jitdump_check;
 pub mod jitdump_codes;
 pub mod jitdump_read;
+pub mod loaded_file;
 pub mod perf_data;
 pub mod perf_map;
 pub mod process_context;

@@ -79,7 +79,9 @@ impl LoadedFile {
         let loads = || headers.iter().filter(|header| header.kind == PT_LOAD.0);
         let end = |header: &Header| header.offset.checked_add(header.size_in_file);
         let size = loads().try_fold(0, |size, load| Some(end(load)?.max(size)))?;
-        if size > limit {
+        // Segments that overlap would be read again and again.
+        let sum = loads().try_fold(0_u64, |sum, load| sum.checked_add(load.size_in_file))?;
+        if size > limit || sum > limit {
             return None;
         }
         let mut file = Self {

@@ -25,6 +25,8 @@ use crate::process::source::read_all;
 
 /// What object files begin with.
 const MAGIC: [u8; 4] = *b"\x7fELF";
+/// The most bytes that are read from memory in all.
+const LOADED: u64 = 1 << 29;
 /// The most descriptors of a process that are looked at.
 const DESCRIPTORS: usize = 4096;
 
@@ -108,6 +110,7 @@ impl HoldFiles {
             }
         }
         owner.lock_down()?;
+        let mut left = left.min(LOADED);
         let mut loaded = Vec::new();
         for number in unread {
             let one = memory.as_ref().ok().zip(parts.get(number));
