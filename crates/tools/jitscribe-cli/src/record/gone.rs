@@ -19,6 +19,8 @@ use crate::process::{FileBytes, GoneFiles, HeldFile, LastingFiles};
 /// The most files that are held, and those of them that are not gone yet.
 const FILES: usize = 256;
 const NOT_GONE: usize = 128;
+/// The most bytes of memory that copies take.
+const COPIED: u64 = 1 << 30;
 
 /// How long a worker may take. One that takes longer is not asked again.
 const PATIENCE: Patience = Patience {
@@ -59,6 +61,8 @@ struct HeldFiles {
     files: Vec<HeldFile>,
     /// How many of them had their paths when they were opened.
     not_gone: usize,
+    /// How many bytes of memory they take.
+    copied: u64,
     lasting: LastingFiles,
     is_full: bool,
 }
@@ -74,19 +78,23 @@ impl Poll for HeldFiles {
     }
 
     fn ask(&mut self, _pid: u32, worker: &mut GoneFiles) -> io::Result<ControlFlow<(), Asked>> {
-        let polled = worker.poll(&mut self.lasting)?;
+        let polled = worker.poll(&mut self.lasting, COPIED.saturating_sub(self.copied))?;
         for file in polled.held {
             let is_known = self.files.iter().any(|known| known.is_same_as(&file));
             if is_known {
                 continue;
             }
-            if !file.was_gone() && self.not_gone < NOT_GONE {
-                self.not_gone += 1;
-                self.files.push(file);
-            } else if file.was_gone() && self.files.len() - self.not_gone < FILES - NOT_GONE {
+            let was_gone = file.was_gone();
+            let has_room = match was_gone {
+                true => self.files.len() - self.not_gone < FILES - NOT_GONE,
+                false => self.not_gone < NOT_GONE,
+            };
+            if has_room {
+                self.not_gone += usize::from(!was_gone);
+                self.copied = self.copied.saturating_add(file.copied);
                 self.files.push(file);
             } else {
-                self.is_full |= file.was_gone();
+                self.is_full |= was_gone;
             }
         }
         Ok(ControlFlow::Continue(Asked { has_any: polled.has_gone, took: polled.took }))

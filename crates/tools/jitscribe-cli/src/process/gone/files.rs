@@ -31,6 +31,8 @@ pub struct HeldFile {
     file: MappedCode,
     /// What it contains.
     pub bytes: FileBytes,
+    /// How many bytes of memory that takes.
+    pub copied: u64,
     /// Tells it from another one that gets its inode number later.
     version: [u64; 3],
 }
@@ -119,11 +121,11 @@ impl GoneFiles {
         Ok(Self { pid, worker, patience, again: (Vec::new(), 3) })
     }
 
-    /// Lists the files, and opens those that are gone or may be soon.
+    /// Lists the files, and opens those that are gone or may be soon. Copies of them may have `left` bytes.
     ///
     /// # Errors
     /// If the process has ended or runs another program, may not be read, or the worker does not answer.
-    pub fn poll(&mut self, lasting: &mut LastingFiles) -> io::Result<Polled> {
+    pub fn poll(&mut self, lasting: &mut LastingFiles, left: u64) -> io::Result<Polled> {
         let answer = self.worker.ask(b"list", self.patience)?;
         let listed: Listed = serde_json::from_slice(&answer.bytes)?;
         let mut files = listed.files;
@@ -132,16 +134,21 @@ impl GoneFiles {
             self.again.1 -= 1;
             files.append(&mut self.again.0);
         }
-        let held = if files.is_empty() { Vec::new() } else { self.hold(files, lasting) };
+        let held = if files.is_empty() { Vec::new() } else { self.hold(files, lasting, left) };
         let took = Duration::from_nanos(listed.took);
         Ok(Polled { held, has_gone: listed.has_gone, took })
     }
 
     /// Opens files.
-    fn hold(&mut self, files: Vec<MappedCode>, lasting: &mut LastingFiles) -> Vec<HeldFile> {
+    fn hold(
+        &mut self,
+        files: Vec<MappedCode>,
+        lasting: &mut LastingFiles,
+        left: u64,
+    ) -> Vec<HeldFile> {
         let since = began(self.pid).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let since = since.and_then(|since| i64::try_from(since.as_secs()).ok());
-        let (pid, left) = (self.pid, Opened::copies_left());
+        let (pid, left) = (self.pid, Opened::copies_left().min(left));
         let task = HoldFiles { pid, files: files.clone(), left, since: since.unwrap_or(i64::MAX) };
         let answer = foreign::run(Task::HoldFiles(task), Vec::new(), self.patience).ok();
         let Some(all) = answer.and_then(|answer| held_files(pid, &files, answer)) else {
@@ -198,7 +205,12 @@ fn held_files(
             HeldContent::NotNeeded => (FileBytes::Unreadable, false),
             HeldContent::Unreadable => (FileBytes::Unreadable, true),
         };
-        all.push((HeldFile { pid, file, bytes, version }, needed));
+        let copied = match content {
+            HeldContent::Descriptor { copied, .. } => copied,
+            HeldContent::Loaded { size } => size,
+            HeldContent::NotNeeded | HeldContent::Unreadable => 0,
+        };
+        all.push((HeldFile { pid, file, bytes, copied, version }, needed));
     }
     Some(all)
 }

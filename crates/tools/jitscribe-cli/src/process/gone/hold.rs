@@ -25,6 +25,8 @@ use crate::process::source::read_all;
 
 /// What object files begin with.
 const MAGIC: [u8; 4] = *b"\x7fELF";
+/// The largest file that is copied while it still has its path.
+const COPIED_EARLY: u64 = 64 << 20;
 /// The most bytes that are read from memory in all.
 const LOADED: u64 = 1 << 29;
 /// The most descriptors of a process that are looked at.
@@ -84,51 +86,53 @@ impl HoldFiles {
         }
         // From here on, only what the process's user may read.
         effective.become_this()?;
-        let mut held = Vec::new();
+        let mut answer = HeldAnswer::default();
+        let unread = self.pass_on(found, top.as_ref(), us, &mut answer, output);
+        owner.lock_down()?;
+        let mut left = self.left.saturating_sub(answer.copied).min(LOADED);
+        for number in unread {
+            let memory = memory.as_ref().ok().zip(parts.get(number));
+            let bytes = memory.and_then(|(memory, parts)| load(memory, parts, left, output));
+            left = left.saturating_sub(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
+            answer.add_loaded(number, bytes);
+        }
+        answer.send(output)
+    }
+
+    /// Sends the files that were found, and those that still have their paths and may be gone soon. Returns the indices of those that have to be read from memory.
+    fn pass_on(
+        &self,
+        found: Vec<Option<Found>>,
+        top: Option<&OwnedFd>,
+        us: u32,
+        answer: &mut HeldAnswer,
+        output: &mut Output,
+    ) -> Vec<usize> {
         let mut unread = Vec::new();
-        let mut left = self.left;
         for ((number, file), found) in self.files.iter().enumerate().zip(found) {
             let found = match file.is_gone() {
                 true => found,
-                false => top.as_ref().and_then(|top| self.at_path(top, file, us)),
+                false => top.and_then(|top| self.at_path(top, file, us)),
             };
             let Some(found) = found else {
                 match file.is_gone() {
                     true => unread.push(number),
-                    false => held.push(Held::without(number, HeldContent::NotNeeded)),
+                    false => answer.held.push(Held::without(number, HeldContent::NotNeeded)),
                 }
                 continue;
             };
+            let left = self.left.saturating_sub(answer.copied);
             match pass_on(found, number, left, us, output) {
                 Some(one) => {
                     if let HeldContent::Descriptor { copied, .. } = one.content {
-                        left = left.saturating_sub(copied);
+                        answer.copied = answer.copied.saturating_add(copied);
                     }
-                    held.push(one);
+                    answer.held.push(one);
                 }
                 None => unread.push(number),
             }
         }
-        owner.lock_down()?;
-        let mut left = left.min(LOADED);
-        let mut loaded = Vec::new();
-        for number in unread {
-            let one = memory.as_ref().ok().zip(parts.get(number));
-            let one = one.and_then(|(memory, parts)| load(memory, parts, left, output));
-            let Some(bytes) = one else {
-                held.push(Held::without(number, HeldContent::Unreadable));
-                continue;
-            };
-            let size = bytes.len() as u64;
-            left = left.saturating_sub(size);
-            let version = [size, hash(&bytes), 0];
-            held.push(Held { number, content: HeldContent::Loaded { size }, version });
-            loaded.push(bytes);
-        }
-        let list = serde_json::to_vec(&held)?;
-        output.bytes(&(list.len() as u64).to_ne_bytes())?;
-        output.bytes(&list)?;
-        loaded.iter().try_for_each(|bytes| output.bytes(bytes))
+        unread
     }
 
     /// Finds those files that are gone, with our privileges, and opens none.
@@ -173,7 +177,41 @@ impl HoldFiles {
         let found = Found::new(found).ok()?;
         let is_young = found.status.st_ctime >= self.since;
         let is_own = us != 0 && found.status.st_uid == us && found.is_passed_on(us);
-        (found.status.st_ino == file.inode && (is_young || is_own)).then_some(found)
+        let is_small =
+            found.is_passed_on(us) || found.status.st_size.cast_unsigned() <= COPIED_EARLY;
+        let is_it = found.status.st_ino == file.inode && is_small;
+        (is_it && (is_young || is_own)).then_some(found)
+    }
+}
+
+/// The answer.
+#[derive(Default)]
+struct HeldAnswer {
+    held: Vec<Held>,
+    /// How many bytes were copied.
+    copied: u64,
+    loaded: Vec<Vec<u8>>,
+}
+
+impl HeldAnswer {
+    /// Adds what is loaded of a file.
+    fn add_loaded(&mut self, number: usize, bytes: Option<Vec<u8>>) {
+        let Some(bytes) = bytes else {
+            self.held.push(Held::without(number, HeldContent::Unreadable));
+            return;
+        };
+        let size = bytes.len() as u64;
+        let version = [size, hash(&bytes), 0];
+        self.held.push(Held { number, content: HeldContent::Loaded { size }, version });
+        self.loaded.push(bytes);
+    }
+
+    /// Sends all but the descriptors, which were sent before.
+    fn send(&self, output: &mut Output) -> io::Result<()> {
+        let list = serde_json::to_vec(&self.held)?;
+        output.bytes(&(list.len() as u64).to_ne_bytes())?;
+        output.bytes(&list)?;
+        self.loaded.iter().try_for_each(|bytes| output.bytes(bytes))
     }
 }
 
