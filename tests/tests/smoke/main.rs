@@ -4,6 +4,7 @@ mod demo;
 mod demo_command;
 mod gone;
 #[cfg(target_arch = "x86_64")]
+mod node;
 mod python;
 #[cfg(target_arch = "x86_64")]
 mod registered;

@@ -93,6 +93,8 @@ pub enum When {
     Always,
     /// If call chains are unwound by DWARF, so that unwind info is useful.
     Dwarf,
+    /// If a signal ends the command: a jitdump that is written through a buffer lacks its end then.
+    EndBySignal,
     /// If there is a Java agent (`true`), or if there is none (`false`).
     JavaAgent(bool),
     /// If files in the folder for dumps may be mapped as code: the runtime exits if it cannot map its dump.
@@ -119,6 +121,15 @@ pub enum Stacks {
     Debugger,
 }
 
+/// How the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, as a rule.
+    Own,
+    /// By a signal of ours.
+    BySignal,
+}
+
 /// This does not turn on PHP's JIT; code that it compiles is written to a jitdump and a perf map. Without
 /// the second line, scripts written in the last two seconds are not compiled.
 const PHP_SETTINGS: &str = "opcache.jit_debug=32\nopcache.file_update_protection=0\n";
@@ -133,6 +144,10 @@ const fn always(name: &'static str, value: &'static str, merge: Merge) -> Variab
 
 const fn for_dwarf(name: &'static str, value: &'static str, merge: Merge) -> Variable {
     Variable { name, value, merge, when: When::Dwarf }
+}
+
+const fn for_end_by_signal(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::EndBySignal }
 }
 
 const fn for_java(agent: bool, options: &'static str) -> Variable {
@@ -157,6 +172,8 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[
             always("NODE_OPTIONS", "--perf-prof --interpreted-frames-native-stack", SPACE),
             for_dwarf("NODE_OPTIONS", "--perf-prof-unwinding-info", SPACE),
+            // V8 writes the jitdump through a buffer of 2 MB, and the perf map line by line.
+            for_end_by_signal("NODE_OPTIONS", "--perf-basic-prof", SPACE),
         ],
         flags: &[
             &["--perf-prof-path={dumps}"],
@@ -175,12 +192,19 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "deno",
         programs: &["deno"],
         since: "1.40",
-        variables: &[always(
-            "DENO_V8_FLAGS",
-            "--perf-prof,--perf-prof-path={dumps},--interpreted-frames-native-stack,\
-             --log-code,--log-source-code,--logfile={dumps}/v8.log",
-            Merge::Append(","),
-        )],
+        variables: &[
+            always(
+                "DENO_V8_FLAGS",
+                "--perf-prof,--perf-prof-path={dumps},--interpreted-frames-native-stack,\
+                 --log-code,--log-source-code,--logfile={dumps}/v8.log",
+                Merge::Append(","),
+            ),
+            for_end_by_signal(
+                "DENO_V8_FLAGS",
+                "--perf-basic-prof,--perf-basic-prof-path={dumps}",
+                Merge::Append(","),
+            ),
+        ],
         flags: &[],
         subcommands: &[],
         mapped: &["deno"],
@@ -568,7 +592,7 @@ pub struct Preparation {
 impl Preparation {
     /// Prepares `command`. Its runtimes may write to the folder `dumps`, which also gets our own
     /// settings.
-    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks) -> Result<Self> {
+    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks, end: End) -> Result<Self> {
         let php_ini = dumps.join("php-ini");
         fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
         let settings = php_ini.join("jitscribe.ini");
@@ -580,6 +604,7 @@ impl Preparation {
         let is_wanted = |when| match when {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
+            When::EndBySignal => end == End::BySignal,
             When::JavaAgent(agent) => agent == java_agent.is_some(),
             When::DumpsAreMappable => are_mappable(dumps),
         };
@@ -601,7 +626,7 @@ impl Preparation {
 
     /// Like [`Self::of`], for a command that a debugger runs.
     pub fn for_debugger(command: &[OsString], dumps: &Path) -> Result<Self> {
-        let prepared = Self::of(command, dumps, Stacks::Debugger)?;
+        let prepared = Self::of(command, dumps, Stacks::Debugger, End::Own)?;
         // PHP reads the files of a folder in the order of their names, so this one overrides jitscribe.ini.
         let settings = dumps.join("php-ini/jitscribe_debugger.ini");
         fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
@@ -789,6 +814,10 @@ mod tests {
     use super::*;
 
     fn with(stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
+        ending(End::Own, stacks, users)
+    }
+
+    fn ending(end: End, stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
         let places = Places {
             dumps: Path::new("/d"),
             php_ini: Path::new("/d/php-ini"),
@@ -799,6 +828,7 @@ mod tests {
         let is_wanted = |when| match when {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
+            When::EndBySignal => end == End::BySignal,
             When::JavaAgent(agent) => agent,
             When::DumpsAreMappable => true,
         };
@@ -958,5 +988,14 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn a_command_that_a_signal_ends_writes_a_perf_map_too() {
+        let set = ending(End::BySignal, Stacks::FramePointers, &[]);
+        let node = "--perf-prof --interpreted-frames-native-stack --perf-basic-prof";
+        assert_eq!(set["NODE_OPTIONS"], node);
+        let deno = &set["DENO_V8_FLAGS"];
+        assert!(deno.ends_with(",--perf-basic-prof,--perf-basic-prof-path=/d"), "{deno}");
     }
 }
