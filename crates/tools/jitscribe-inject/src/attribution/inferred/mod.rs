@@ -283,7 +283,10 @@ impl Inference<'_, '_> {
         for Cluster { behind, gap, memory, mut range, since, address } in clusters {
             let previous = behind.checked_sub(1).and_then(|before| runs.get(before));
             let previous = previous.filter(|run| run.range.end > memory.start);
+            let previous =
+                previous.filter(|run| self.is_one_memory(run.range.end - 1, address, since));
             let next = runs.get(behind).filter(|run| run.range.start < memory.end);
+            let next = next.filter(|run| self.is_one_memory(run.range.start, address, since));
             let is_near = |a: u64, b: u64| b - a <= NEAR;
             let name = match (previous, next) {
                 (Some(previous), _) if is_near(previous.range.end, range.start) => {
@@ -308,6 +311,18 @@ impl Inference<'_, '_> {
             self.found.push(InferredCode { range, times: since..u64::MAX, name });
         }
         Ok(())
+    }
+
+    /// Whether two addresses are in memory of one name, as far as it is known: what is beside a memfd, or another one, is other memory.
+    fn is_one_memory(&self, one: u64, other: u64, time: u64) -> bool {
+        let name = |address| {
+            let map = self.spaces.mapping(self.index, self.space, address, time)?;
+            Some(self.index.name(self.index.maps.get(map)?))
+        };
+        match (name(one), name(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        }
     }
 
     /// Where any code ever was, by address.
