@@ -28,7 +28,7 @@ fn program(scene: &Scene) -> Vec<u8> {
 /// A process that has a program mapped, and whose dump has code in it: where `first` is, behind it, and elsewhere.
 fn run(scene: &Scene, recording: &mut Recording) -> Injected {
     let end = PROGRAM + 0x10_0000;
-    recording.map(PID, PROGRAM..end, &scene.name("program"), 3 * MS);
+    recording.map_path(PID, PROGRAM..end, &scene.name("program"), 3 * MS);
     process(scene, recording, PID);
     let text = PROGRAM + TEXT;
     for (address, time) in
@@ -106,7 +106,7 @@ fn a_child_has_its_parents_program() {
     program(&scene);
     let mut recording = Recording::new();
     let child = OTHER + 1;
-    recording.map(PID, PROGRAM..PROGRAM + 0x10_0000, &scene.name("program"), 3 * MS);
+    recording.map_path(PID, PROGRAM..PROGRAM + 0x10_0000, &scene.name("program"), 3 * MS);
     process(&scene, &mut recording, PID);
     recording.fork(child, PID, 15 * MS);
     recording.map(

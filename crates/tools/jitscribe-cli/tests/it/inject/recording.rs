@@ -166,6 +166,14 @@ impl Recording {
         self.map_inode(pid, range, path.as_os_str().as_bytes(), device, file.ino(), time)
     }
 
+    /// A file with this path was mapped: the one that is there, if one is.
+    pub fn map_path(&mut self, pid: u32, range: Range<u64>, path: &str, time: u64) -> &mut Self {
+        match Path::new(path) {
+            file if file.is_file() => self.map_file(pid, range, file, time),
+            _ => self.map(pid, range, path, time),
+        }
+    }
+
     fn map_inode(
         &mut self,
         pid: u32,

@@ -357,7 +357,7 @@ impl Jit {
 /// The recording of a process that is seen from its beginning, and has this memory for code at 2 ms.
 pub fn app(pid: u32, memory: &str) -> Recording {
     let mut recording = Recording::new();
-    recording.comm(pid, pid, "app", MS).map(pid, ARENA, memory, 2 * MS);
+    recording.comm(pid, pid, "app", MS).map_path(pid, ARENA, memory, 2 * MS);
     recording
 }
 
