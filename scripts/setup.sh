@@ -114,6 +114,7 @@ patch|patch|patch
 Chromium, for pages and viewers|chromium|chromium
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14
 Erlang|erl|erlang-base
+LuaJIT|luajit|luajit
 PHP|php|php8.2-cli
 PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
 Java with its compiler and jcmd|jcmd|openjdk-17-jdk-headless

@@ -10,6 +10,7 @@ pub mod elf_frames;
 pub mod elf_lines;
 pub mod elf_symbols;
 pub mod firefox_requests;
+pub mod found_code;
 pub mod gdb_jit_list;
 pub mod growing;
 pub mod inject;

@@ -13,6 +13,7 @@ mod collect;
 mod debug_command;
 mod debugger_crowd;
 mod foreign;
+mod found;
 mod hostile_java;
 mod identity;
 mod inlined;

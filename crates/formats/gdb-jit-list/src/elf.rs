@@ -5,6 +5,7 @@ use crate::read_at::ReadAt;
 
 pub const SEGMENT_LOAD: u32 = 1;
 pub const SEGMENT_EXECUTABLE: u32 = 1;
+pub const SEGMENT_WRITABLE: u32 = 2;
 pub const SECTION_SYMBOLS: u32 = 2;
 pub const SECTION_RELOCATIONS: u32 = 4;
 pub const SECTION_NO_BITS: u32 = 8;

@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-use crate::elf::{self, Header, SEGMENT_EXECUTABLE, SEGMENT_LOAD, Section, Symbol};
+use crate::elf::{
+    self, Header, ProgramHeader, SEGMENT_EXECUTABLE, SEGMENT_LOAD, SEGMENT_WRITABLE, Section,
+    Symbol,
+};
 use crate::limits;
 use crate::read_at::ReadAt;
 
@@ -29,7 +32,7 @@ pub struct Heads {
     pub segments: Vec<Segment>,
 }
 
-/// An executable segment.
+/// A segment of a program or library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
@@ -73,11 +76,7 @@ impl Heads {
         let segments = header.segments(file)?.into_iter().filter(|segment| {
             segment.kind == SEGMENT_LOAD && segment.flags & SEGMENT_EXECUTABLE != 0
         });
-        let segments = segments.take(MOST).map(|segment| Segment {
-            offset: segment.offset,
-            size: segment.file_size,
-            address: segment.address,
-        });
+        let segments = segments.take(MOST).map(|segment| Segment::of(&segment));
         let found = Self { addresses, called, segments: segments.collect() };
         (!found.addresses.is_empty() && !found.segments.is_empty()).then_some(found)
     }
@@ -111,6 +110,25 @@ impl Heads {
                 .wrapping_sub(segment.address)
         });
         place.into_iter().flat_map(move |by| addresses.iter().map(move |at| at.wrapping_add(by)))
+    }
+}
+
+impl Segment {
+    /// The segments of a program or library of 64 bits that have constants: those that are only readable, or else those with code.
+    #[must_use]
+    pub fn constants(file: &(impl ReadAt + ?Sized)) -> Vec<Self> {
+        let segments = Header::read(file).and_then(|header| header.segments(file));
+        let mut segments = segments.unwrap_or_default();
+        segments.retain(|it| it.kind == SEGMENT_LOAD && it.flags & SEGMENT_WRITABLE == 0);
+        let is_code = |segment: &ProgramHeader| segment.flags & SEGMENT_EXECUTABLE != 0;
+        if segments.iter().any(|segment| !is_code(segment)) {
+            segments.retain(|segment| !is_code(segment));
+        }
+        segments.iter().take(MOST).map(Self::of).collect()
+    }
+
+    fn of(segment: &ProgramHeader) -> Self {
+        Self { offset: segment.offset, size: segment.file_size, address: segment.address }
     }
 }
 

@@ -514,8 +514,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "LuaJIT",
         mapped: &["luajit", "libluajit"],
-        switch: "-DLUAJIT_USE_PERFTOOLS",
-        advice: "built with this option, it writes a perf map; else: luajit -jdump=m,FILE app.lua and --perf-map (docs/runtimes/luajit.md)",
+        advice: "its traces are found in its memory while it is recorded, without any setting (docs/runtimes/luajit.md)",
         ..PLAIN
     },
     Runtime {

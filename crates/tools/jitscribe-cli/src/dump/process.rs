@@ -12,11 +12,15 @@ use crate::core_sources::{self, CoreSources, Unused};
 use crate::files::{FoundSource, Kind};
 use crate::foreign::Patience;
 use crate::process::{
-    Core, CoreLog, DumpContext, HeadsByFile, Log, LogDump, RegisteredCode, RegisteredInCore,
-    RegistrationTimes, dump_of, inner_pid, logs_of, merge, merge_dumps, merge_registered,
-    nanoseconds, read_all, write_inside,
+    Core, CoreLog, DumpContext, Log, LogDump, RegisteredCode, RegisteredInCore, RegistrationTimes,
+    SearchedFiles, dump_of, inner_pid, logs_of, merge, merge_dumps, merge_registered, nanoseconds,
+    read_all, write_inside,
 };
+use crate::record::found_text;
 use crate::{Error, Result, note, text};
+
+/// The most bytes of a process's memory that are scanned for code.
+const SCAN: u64 = 4 << 30;
 
 /// The code that a running process has announced so far.
 pub fn of_process(pid: u32) -> Result<Input> {
@@ -26,7 +30,7 @@ pub fn of_process(pid: u32) -> Result<Input> {
         return registered.map(|dump| Input::from_bytes(format!("process {pid}"), dump)).ok_or_else(|| {
             Error::Refused(format!(
                 "process {pid} keeps no code log (its runtime does not link jitscribe), and has registered no code with \
-                 GDB's JIT interface. If it writes a jitdump or a perf map, pass that file instead"
+                 GDB's JIT interface; nor is there code in its memory that jitscribe finds (LuaJIT's traces). If it writes a jitdump or a perf map, pass that file instead"
             ))
         });
     }
@@ -67,9 +71,16 @@ pub fn of_process(pid: u32) -> Result<Input> {
 fn registered_by(pid: u32) -> Option<Vec<u8>> {
     let name = format!("process {pid}");
     let polled = RegisteredCode::begin(pid, Patience::NAMED).and_then(|mut worker| {
-        let earliest = nanoseconds(ClockId::Monotonic);
-        let times = RegistrationTimes { earliest, last: None };
-        worker.poll(times, &mut HeadsByFile::default())
+        let now = || RegistrationTimes { earliest: nanoseconds(ClockId::Monotonic), last: None };
+        let mut files = SearchedFiles::default();
+        let mut all = worker.poll(now(), SCAN, &mut files)?;
+        let mut is_partial = true;
+        while is_partial {
+            is_partial = all.is_partial;
+            let next = worker.poll(now(), SCAN, &mut files)?;
+            all.add(next);
+        }
+        Ok(all)
     });
     let polled = match polled {
         Ok(polled) => polled,
@@ -82,7 +93,7 @@ fn registered_by(pid: u32) -> Option<Vec<u8>> {
             return None;
         }
     };
-    say_registered(&name, polled.new, polled.is_full);
+    say_registered(&name, polled.new, polled.found, polled.is_full);
     let dumps: Vec<&[u8]> = polled.dumps.iter().map(|(dump, _)| dump.as_slice()).collect();
     merge_dumps(&dumps)
 }
@@ -116,19 +127,23 @@ pub fn of_core(path: &Path, named: &[FoundSource]) -> Result<Input> {
 /// The code that the process of a core file had registered with GDB's JIT interface, as a jitdump; `None` if there is none.
 fn registered_in(core: &Core) -> Option<Vec<u8>> {
     let found = RegisteredInCore::of(core)?;
-    say_registered(&text::path(core.path()).to_string(), found.codes, found.is_full);
+    say_registered(&text::path(core.path()).to_string(), found.codes, found.found, found.is_full);
     Some(found.dump)
 }
 
 /// Says what was read of the lists of a process.
-fn say_registered(name: &str, codes: u64, is_full: bool) {
+fn say_registered(name: &str, codes: u64, found: u64, is_full: bool) {
     if is_full {
         note::warning(format_args!(
             "{name}: more code is registered with GDB's JIT interface than is read; the rest is skipped"
         ));
     }
-    if codes > 0 {
+    if codes > found {
+        let codes = codes - found;
         note::say(format_args!("{name}: {codes} codes are registered with GDB's JIT interface"));
+    }
+    if found > 0 {
+        note::say(found_text(found, name));
     }
 }
 

@@ -39,9 +39,9 @@ pub enum Task {
     },
     /// Reads the executable memory of a process, once for each request.
     Executable(process::ReadExecutable),
-    /// Finds the heads of GDB's JIT lists in files that a process has mapped.
-    FindHeads(process::FindHeads),
-    /// Reads the code that a process has registered with GDB's JIT interface, once for each request.
+    /// Searches files that a process has mapped for heads of GDB's JIT lists or for compilers.
+    SearchFiles(process::SearchFiles),
+    /// Reads the code that a process has registered with GDB's JIT interface, and what else is found in its memory, once for each request.
     Registered(process::ReadRegistered),
     /// Lists the files that a process has mapped to run their code, once for each request.
     ListCode(process::ListCode),
@@ -95,7 +95,7 @@ impl Task {
                 output.bytes(&serde_json::to_vec(&files)?)
             }
             Self::Executable(task) => task.perform(output),
-            Self::FindHeads(task) => task.perform(output),
+            Self::SearchFiles(task) => task.perform(output),
             Self::Registered(task) => task.perform(output),
             Self::ListCode(task) => task.perform(output),
             Self::HoldFiles(task) => task.perform(output),

@@ -27,6 +27,8 @@ pub struct Core {
     segments: Vec<Segment>,
     /// The addresses of executable memory, whether the file has its content or not; sorted.
     executable: Vec<Range<u64>>,
+    /// The addresses of writable memory that the file has; sorted, and those that touch are one.
+    writable: Vec<Range<u64>>,
     notes: CoreNotes,
 }
 
@@ -61,7 +63,7 @@ impl Core {
                 text::shell_path(path)
             )));
         }
-        let (segments, executable, notes) = {
+        let (segments, executable, writable, notes) = {
             let cache = ReadCache::new(&file);
             let elf = object::File::parse(&cache).map_err(Error::format(path))?;
             if elf.kind() != object::ObjectKind::Core {
@@ -78,12 +80,17 @@ impl Core {
             let mut executable: Vec<Range<u64>> =
                 executable.map(|it| it.address()..it.address().saturating_add(it.size())).collect();
             executable.sort_by_key(|range| range.start);
+            let writable = elf.segments().filter(|it| it.permissions().writable());
+            let mut writable: Vec<Range<u64>> = writable
+                .map(|it| it.address()..it.address().saturating_add(it.file_range().1))
+                .collect();
+            writable.sort_by_key(|range| range.start);
             let mut segments: Vec<Segment> = elf.segments().map(segment).collect();
             segments.retain(|segment| segment.size > 0);
             segments.sort_by_key(|segment| segment.address);
-            (segments, executable, notes(&elf, &file))
+            (segments, executable, writable, notes(&elf, &file))
         };
-        Ok(Self { path: path.to_owned(), file, segments, executable, notes })
+        Ok(Self { path: path.to_owned(), file, segments, executable, writable, notes })
     }
 
     /// What its notes say about the process.
@@ -103,6 +110,15 @@ impl Core {
             file.is_some_and(|file| !is_anonymous(&file.path))
         };
         self.executable.iter().filter(move |range| !of_file(range)).cloned()
+    }
+
+    /// The writable memory without a file, as far as the core file has it, sorted by address. Ranges that touch are one.
+    pub fn writable(&self) -> impl Iterator<Item = Range<u64>> {
+        let of_file = |range: &&Range<u64>| {
+            let file = self.notes.file_at(range.start);
+            file.is_none_or(|file| is_anonymous(&file.path))
+        };
+        ranges::merge(self.writable.iter().filter(of_file).cloned(), |_| false).into_iter()
     }
 
     /// The file.

@@ -159,44 +159,52 @@ impl<'f> Memory<'f> {
     /// The number of pages in this range that are in memory or swapped out; `None` if unknown.
     fn pages_there(&self, range: &Range<u64>) -> Option<u64> {
         let mut count = 0;
-        self.each_page_there(range, |_| count += 1)?;
+        each_page_there(self.pages, range, |_| count += 1)?;
         Some(count)
     }
 
     /// The parts of this range, which begins at a page, that are in memory or swapped out; `None` if unknown.
     pub fn present(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
-        let mut parts: Vec<Range<u64>> = Vec::new();
-        self.each_page_there(range, |page| match parts.last_mut() {
-            Some(last) if last.end == page.start => last.end = page.end,
-            _ => parts.push(page),
-        })?;
-        Some(parts)
+        present(self.pages, range)
     }
+}
 
-    /// Passes each page in this range that is in memory or swapped out; `None` if unknown.
-    fn each_page_there(&self, range: &Range<u64>, mut each: impl FnMut(Range<u64>)) -> Option<()> {
-        let page = rustix::param::page_size() as u64;
-        let (first, last) = (range.start / page, range.end.div_ceil(page));
-        let mut buffer = [0; 8 << 9];
-        let mut at = first;
-        while at < last {
-            let words = usize::try_from(last - at).unwrap_or(usize::MAX).min(buffer.len() / 8);
-            let read =
-                read_all(self.pages?, at.checked_mul(8)?, buffer.get_mut(..words * 8)?).ok()?;
-            if read == 0 {
-                break;
-            }
-            for (number, word) in (at..).zip(buffer.get(..read)?.as_chunks().0) {
-                // Bit 63: it is in memory; 62: it is swapped out.
-                if u64::from_ne_bytes(*word) >> 62 != 0 {
-                    let start = number.checked_mul(page)?;
-                    each(start..start.checked_add(page)?);
-                }
-            }
-            at += (read / 8) as u64;
+/// The parts of this range, which begins at a page, that are in memory or swapped out, by a `pagemap`; `None` if unknown.
+pub fn present(pages: Option<&OwnedFd>, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
+    let mut parts: Vec<Range<u64>> = Vec::new();
+    each_page_there(pages, range, |page| match parts.last_mut() {
+        Some(last) if last.end == page.start => last.end = page.end,
+        _ => parts.push(page),
+    })?;
+    Some(parts)
+}
+
+/// Passes each page in this range that is in memory or swapped out; `None` if unknown.
+fn each_page_there(
+    pages: Option<&OwnedFd>,
+    range: &Range<u64>,
+    mut each: impl FnMut(Range<u64>),
+) -> Option<()> {
+    let page = rustix::param::page_size() as u64;
+    let (first, last) = (range.start / page, range.end.div_ceil(page));
+    let mut buffer = [0; 8 << 9];
+    let mut at = first;
+    while at < last {
+        let words = usize::try_from(last - at).unwrap_or(usize::MAX).min(buffer.len() / 8);
+        let read = read_all(pages?, at.checked_mul(8)?, buffer.get_mut(..words * 8)?).ok()?;
+        if read == 0 {
+            break;
         }
-        Some(())
+        for (number, word) in (at..).zip(buffer.get(..read)?.as_chunks().0) {
+            // Bit 63: it is in memory; 62: it is swapped out.
+            if u64::from_ne_bytes(*word) >> 62 != 0 {
+                let start = number.checked_mul(page)?;
+                each(start..start.checked_add(page)?);
+            }
+        }
+        at += (read / 8) as u64;
     }
+    Some(())
 }
 
 impl CodeBytes for Memory<'_> {

@@ -28,7 +28,7 @@ pub use find::FindLogs;
 pub use gone::{FileBytes, GoneFiles, HeldFile, HoldFiles, LastingFiles, ListCode};
 pub use inside::{WriteInside, write_inside};
 pub use jit_list::{
-    FindHeads, HeadsByFile, ReadRegistered, RegisteredCode, RegisteredInCore,
+    ReadRegistered, RegisteredCode, RegisteredInCore, SearchFiles, SearchedFiles,
     Times as RegistrationTimes,
 };
 pub use log_dump::{

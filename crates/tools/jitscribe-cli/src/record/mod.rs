@@ -68,6 +68,7 @@ use memory::MemoryReader;
 use node::Nodes;
 use placement::Placement;
 use registered::RegisteredReader;
+pub use registered::found_text;
 use scope::Scope;
 use workspace::Workspace;
 

@@ -1,5 +1,6 @@
 //! Reads, while perf records, the code that the recorded processes register with GDB's JIT interface: numba, JAX, PostgreSQL and others
-//! announce their code in no other way, and PostgreSQL unregisters it after each query.
+//! announce their code in no other way, and PostgreSQL unregisters it after each query. Code that is announced in no way at all (LuaJIT's traces) is found
+//! in their memory by the same workers.
 //!
 //! The lists are read by [`polling`](super::polling). The code is copied when it is first seen. At the end, what was seen is written as one jitdump for
 //! each process.
@@ -26,12 +27,15 @@ use super::scope::Scope;
 use crate::files::Named;
 use crate::foreign::{Limit, Patience, Reservation};
 use crate::process::{
-    Announced, HeadsByFile, RegisteredCode, RegistrationTimes, nanoseconds, started,
+    Announced, RegisteredCode, RegistrationTimes, SearchedFiles, nanoseconds, started,
 };
 use crate::{Error, Result, note};
 
 /// The limit, in bytes, for what is held of all processes.
 const HELD: usize = 256 << 20;
+
+/// The most bytes that are scanned at one poll for code that is announced in no way. This takes some 10 ms.
+const SCAN: u64 = 16 << 20;
 
 /// How long a worker may take. One that takes longer is not asked again.
 const PATIENCE: Patience = Patience {
@@ -60,13 +64,14 @@ impl RegisteredReader {
         let Some(lists) = self.0.stop() else { return Vec::new() };
         if lists.is_full {
             note::warning(
-                "a process has registered more code with GDB's JIT interface than is read: the rest has no names",
+                "a process has registered more code with GDB's JIT interface, or has more in its memory, than is read: the rest has no names",
             );
         }
         if let Some(timing) = &lists.timing {
             timing.report();
         }
         let mut dumps = Vec::new();
+        say_found(&lists.codes);
         for (pid, codes) in lists.codes {
             let own = announced.iter().filter(|dump| dump.pid == Some(pid));
             let own: Vec<_> = own.filter_map(|dump| fs::read(&dump.path).ok()).collect();
@@ -81,11 +86,34 @@ impl RegisteredReader {
     }
 }
 
+/// Says how much code was found.
+fn say_found(codes: &BTreeMap<u32, Codes>) {
+    let found: Vec<(u32, u64)> = codes
+        .iter()
+        .map(|(pid, codes)| (*pid, codes.found))
+        .filter(|(_, found)| *found > 0)
+        .collect();
+    match found.as_slice() {
+        [] => {}
+        [(pid, count)] => note::say(found_text(*count, &format!("process {pid}"))),
+        all => {
+            let count = all.iter().map(|(_, found)| found).sum();
+            note::say(found_text(count, &format!("{} processes", all.len())));
+        }
+    }
+}
+
+/// Says that code was found, not announced.
+pub fn found_text(count: u64, whose: &str) -> String {
+    let codes = if count == 1 { "code" } else { "codes" };
+    format!("{count} {codes} found in the memory of {whose}, not announced (LuaJIT's traces)")
+}
+
 /// What the lists had so far.
 #[derive(Debug, Default)]
 struct Lists {
     codes: BTreeMap<u32, Codes>,
-    files: HeadsByFile,
+    files: SearchedFiles,
     is_full: bool,
     held: usize,
     /// With `--exact-times`.
@@ -133,6 +161,8 @@ struct Codes {
     dumps: Vec<(Vec<u8>, Reservation)>,
     /// When codes were seen to be gone, by their numbers.
     gone: HashMap<u64, u64>,
+    /// How many codes were found, not registered.
+    found: u64,
 }
 
 impl Poll for Lists {
@@ -153,7 +183,7 @@ impl Poll for Lists {
         let earliest = changes.first().copied().or(since);
         let earliest = earliest.or_else(|| started(pid)).unwrap_or(time).min(time);
         let times = RegistrationTimes { earliest, last: changes.last().copied() };
-        let polled = polls.worker.poll(times, &mut self.files)?;
+        let polled = polls.worker.poll(times, SCAN, &mut self.files)?;
         if polls.last.replace(time).is_none() {
             // If there was another worker, it read another program's code: that is gone.
             self.codes.remove(&pid);
@@ -170,9 +200,10 @@ impl Poll for Lists {
                 self.held = self.held.saturating_add(dump.len());
                 codes.dumps.push((dump, held));
             }
+            codes.found = codes.found.saturating_add(polled.found);
             codes.gone.extend(polled.gone.iter().map(|code| (*code, time)));
         }
-        Ok(ControlFlow::Continue(Asked { has_any: polled.has_lists, took: polled.took }))
+        Ok(ControlFlow::Continue(Asked { has_any: polled.has_any, took: polled.took }))
     }
 
     fn alarms(polls: &Polls) -> Vec<BorrowedFd<'_>> {

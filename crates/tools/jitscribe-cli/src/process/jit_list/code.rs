@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use code_timeline::ranges;
 use disassembly::Frames;
+use found_code::{FoundCode, Frame};
 use gdb_jit_list::{Function, ReadAt, SourceLine, Symfile};
-use jit_code::{Unwind, elf_machine};
+use jit_code::{Row, Unwind, elf_machine};
 use jitdump::{Endian, ExtendedCode, LineEntry, Writer, WriterConfig};
 use rustix::time::ClockId;
 use unwind_info::{Machine, behind_code};
@@ -182,6 +183,64 @@ impl About {
             })
             .collect()
     }
+}
+
+impl CodeWriter {
+    /// Writes a code that was found, with its bytes from `memory`. `None` if it cannot be read or represented.
+    ///
+    /// Without the time at which it was seen: of such code, readers take the last change of its memory for the load. LuaJIT makes all of its code writable for
+    /// each new trace, and the others stay.
+    pub fn write_found(
+        &mut self,
+        code: &FoundCode,
+        memory: &impl ReadAt,
+        time: u64,
+        writer: &mut Writer<Vec<u8>>,
+    ) -> Option<u64> {
+        if self.is_full() {
+            return None;
+        }
+        self.copied = self.copied.saturating_add(code.size);
+        let bytes = memory.bytes(code.address, code.size)?;
+        let line =
+            LineEntry { address: code.address, file: &code.file, line: code.line, column: 0 };
+        let has_line = !code.file.is_empty() && code.line > 0;
+        let eh_frame = match code.frame {
+            Some(frame) if Machine::host() == Some(Machine::X86_64) => framed(frame, code.size),
+            _ => followed(&bytes),
+        };
+        let index = self.next;
+        self.next += 1;
+        let done = writer.extended(&ExtendedCode {
+            timestamp: time,
+            pid: self.pid,
+            tid: self.pid,
+            address: code.address,
+            index,
+            name: &code.name,
+            bytes: Some(&bytes),
+            lines: if has_line { std::slice::from_ref(&line) } else { &[] },
+            eh_frame: &eh_frame,
+            ..ExtendedCode::default()
+        });
+        done.ok().map(|_| index)
+    }
+}
+
+/// Unwind info of code with a frame that is the same at each instruction.
+fn framed(frame: Frame, size: u64) -> Vec<u8> {
+    /// DWARF's number of x86-64's stack pointer.
+    const STACK_POINTER: u16 = 7;
+    let mut tables = Vec::new();
+    let Ok(distance) = i32::try_from(frame.size) else { return tables };
+    let mut row = Row::new(0, STACK_POINTER, distance);
+    row.saved = frame.saved;
+    let rows = [row];
+    match behind_code(Machine::X86_64, size, &Unwind::Rows(&rows), &mut tables) {
+        Ok(sizes) => tables.truncate(sizes.eh_frame),
+        Err(_) => tables.clear(),
+    }
+    tables
 }
 
 /// Unwind info for code without it, from its instructions; empty if they do not say enough.

@@ -5,15 +5,20 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use found_code::{Compilers, Finder, Mapped, Poll};
 use gdb_jit_list::{Change, Heads, List, ReadAt};
+use jitdump::Writer;
 
 use super::code::{CodeWriter, RegisteredAt};
 use crate::files::{Opened, open_regular};
 use crate::process::core::Core;
 
+/// The most bytes that are scanned for code.
+const SCANNED: u64 = 4 << 30;
 /// The most files that are searched for heads.
 const FILES: usize = 4096;
 
@@ -24,6 +29,8 @@ pub struct RegisteredInCore {
     pub dump: Vec<u8>,
     /// How many there are.
     pub codes: u64,
+    /// How many of them were found, not registered.
+    pub found: u64,
     /// Whether there may be more code, which is not read.
     pub is_full: bool,
 }
@@ -45,8 +52,39 @@ impl RegisteredInCore {
             }
         });
         let is_full = list.is_full() || writer.is_full();
-        (codes > 0).then(|| Self { dump: dump.into_sink(), codes, is_full })
+        let found = find(core, &executable, &mut writer, &mut dump);
+        codes += found;
+        (codes > 0).then(|| Self { dump: dump.into_sink(), codes, found, is_full })
     }
+}
+
+/// Writes the code of compilers that announce it nowhere. Their files are not searched: those of today may be others.
+fn find(
+    core: &Core,
+    executable: &[Range<u64>],
+    writer: &mut CodeWriter,
+    dump: &mut Writer<Vec<u8>>,
+) -> u64 {
+    let mapped = Mapped { data: core.writable().collect(), code: executable.to_vec() };
+    let poll = Poll {
+        memory: core,
+        mapped: &mapped,
+        compilers: Compilers { luajit: true },
+        bytes: SCANNED,
+        now: 0,
+        last: 0,
+    };
+    let mut found = 0;
+    Finder::default().poll(
+        &poll,
+        |_| None,
+        |change| {
+            if let found_code::Change::Found { code, since, .. } = change {
+                found += u64::from(writer.write_found(&code, core, since, dump).is_some());
+            }
+        },
+    );
+    found
 }
 
 /// The addresses of the heads.

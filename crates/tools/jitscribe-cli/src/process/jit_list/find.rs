@@ -1,4 +1,4 @@
-//! The worker task that finds the heads of lists in files that a process has mapped.
+//! The worker task that searches the files that a process has mapped: for the heads of lists, or for compilers whose code can be found.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,26 +6,29 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use found_code::Compilers;
 use gdb_jit_list::{Heads, ReadAt};
 use rustix::fs::{FileType, OFlags, fstat};
 use serde::{Deserialize, Serialize};
 
-use super::files::{FileHeads, MappedFile};
+use super::files::{FileCompilers, FileHeads, MappedFile, Sought};
 use crate::files::{FileSystem, reopen};
 use crate::foreign::{Output, Progress, Target};
 use crate::process::root::{FOLDER, open_in_root};
 use crate::process::source::read_all;
 
-/// The task: search these files. The answer is a list of [`FileHeads`] in JSON.
+/// The task: search these files. The answer is a list of what was found, in JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FindHeads {
+pub struct SearchFiles {
     /// The process.
     pub pid: u32,
     /// What it has mapped.
     pub files: Vec<MappedFile>,
+    /// What is searched for.
+    pub sought: Sought,
 }
 
-impl FindHeads {
+impl SearchFiles {
     pub fn perform(&self, output: &mut Output) -> io::Result<()> {
         let target = Target::open(self.pid)?;
         let owner = target.effective()?;
@@ -35,15 +38,27 @@ impl FindHeads {
         let opened: Vec<(&MappedFile, OwnedFd)> =
             self.files.iter().filter_map(|file| Some((file, open(&top, file)?))).collect();
         owner.lock_down()?;
-        let mut found = Vec::new();
         let progress = Progress::new(output);
-        for (mapped, descriptor) in &opened {
-            let file = Descriptor { descriptor, progress: &progress };
-            if let Some(heads) = Heads::find(&file) {
-                found.push(FileHeads { file: (*mapped).clone(), heads });
+        let files = opened
+            .iter()
+            .map(|(mapped, descriptor)| (*mapped, Descriptor { descriptor, progress: &progress }));
+        let found = match self.sought {
+            Sought::Heads => {
+                let found = files.filter_map(|(mapped, file)| {
+                    Some(FileHeads { file: mapped.clone(), heads: Heads::find(&file)? })
+                });
+                serde_json::to_vec(&found.collect::<Vec<_>>())?
             }
-        }
-        output.bytes(&serde_json::to_vec(&found)?)
+            Sought::Compilers => {
+                let found = files.map(|(mapped, file)| FileCompilers {
+                    file: mapped.clone(),
+                    compilers: Compilers::find(&file),
+                });
+                let found = found.filter(|found| !found.compilers.is_empty());
+                serde_json::to_vec(&found.collect::<Vec<_>>())?
+            }
+        };
+        output.bytes(&found)
     }
 }
 

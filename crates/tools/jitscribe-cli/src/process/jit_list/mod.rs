@@ -1,7 +1,7 @@
-//! The code that a process has registered with GDB's JIT interface: see [`gdb_jit_list`].
+//! The code that a process has registered with GDB's JIT interface (see [`gdb_jit_list`]), and what else is found in its memory (see [`found_code`]).
 //!
-//! - [`FindHeads`] is a task of a worker: it finds the heads of lists in files that a process has mapped.
-//! - [`ReadRegistered`] is another one: it reads the lists, again and again, and answers with what has changed.
+//! - [`SearchFiles`] is a task of a worker: it finds the heads of lists, or compilers, in files that a process has mapped.
+//! - [`ReadRegistered`] is another one: it reads the lists, and finds code, again and again, and answers with what has changed.
 //! - [`RegisteredCode`] starts both.
 //! - [`RegisteredInCore`] is what a core file has of them.
 
@@ -9,11 +9,12 @@ mod code;
 mod core;
 mod files;
 mod find;
+mod found;
 mod read;
 mod registered;
 
 pub use self::core::RegisteredInCore;
-pub use files::HeadsByFile;
-pub use find::FindHeads;
+pub use files::SearchedFiles;
+pub use find::SearchFiles;
 pub use read::{ReadRegistered, Times};
 pub use registered::RegisteredCode;

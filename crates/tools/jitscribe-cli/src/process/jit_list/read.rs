@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
+use found_code::Compilers;
 use gdb_jit_list::{Change, List};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::code::{CodeWriter, RegisteredAt, WrittenCode};
 use super::files::{FileHeads, MappedFile};
 use super::find::Descriptor;
+use super::found::{Finding, Sought};
 use crate::foreign::{Output, Progress, Target};
 use crate::process::logs::nanoseconds;
 use crate::process::memory::Mappings;
@@ -47,6 +49,10 @@ pub struct Request {
     pub times: Times,
     /// Files that have lists.
     pub files: Vec<FileHeads>,
+    /// The compilers of all files.
+    pub compilers: Compilers,
+    /// The most bytes that are scanned for the code of these compilers.
+    pub scan: u64,
 }
 
 /// When the process has changed its lists since the last request.
@@ -75,6 +81,10 @@ pub struct Changes {
     pub files: Vec<MappedFile>,
     /// The addresses of the functions that are called after each change of a list.
     pub called: Vec<u64>,
+    /// Files that were not in an earlier answer, of a process that may have code of compilers.
+    pub unsearched: Vec<MappedFile>,
+    /// How many of the new codes were found, not registered.
+    pub found: u64,
     /// The numbers of codes that are gone.
     pub gone: Vec<u64>,
     /// How many codes are new.
@@ -96,9 +106,11 @@ impl ReadRegistered {
         let mut reader = Reader {
             memory,
             mappings,
+            finding: Finding::new(target.file("pagemap", OFlags::RDONLY).ok()),
             list: List::default(),
             writer: CodeWriter::new(self.pid, Some(ClockId::Monotonic)),
             listed: HashSet::new(),
+            listed_with_code: HashSet::new(),
             of_object: HashMap::new(),
             awaited: HashMap::new(),
             watched: Vec::new(),
@@ -129,10 +141,13 @@ impl ReadRegistered {
 struct Reader {
     memory: OwnedFd,
     mappings: Mappings,
+    finding: Finding,
     list: List,
     writer: CodeWriter,
     /// The files that were in an answer.
     listed: HashSet<MappedFile>,
+    /// The same for files of a process that may have code of compilers.
+    listed_with_code: HashSet<MappedFile>,
     /// The codes of objects that are registered.
     of_object: HashMap<u64, Vec<WrittenCode>>,
     /// Objects whose code was not executable yet.
@@ -157,8 +172,11 @@ struct Mapped {
     /// That of files, sorted.
     of_files: Vec<Range<u64>>,
     files: Vec<MappedFile>,
+    unsearched: Vec<MappedFile>,
     heads: Vec<u64>,
     called: Vec<u64>,
+    /// Writable memory without a file, and memory without a file that is executable or was; sorted.
+    memory: found_code::Mapped,
     /// An address that is mapped.
     any: Option<u64>,
 }
@@ -175,11 +193,15 @@ impl Reader {
         }
         let progress = Progress::new(output);
         let memory = Descriptor { descriptor: &self.memory, progress: &progress };
-        let Self { list, writer, of_object, awaited, watched, .. } = self;
+        let Self { list, writer, of_object, awaited, watched, finding, .. } = self;
         let failed = || io::Error::other("no jitdump for this machine");
         let mut dump = writer.dump(request.times.earliest).ok_or_else(failed)?;
-        let (files, called) = (mapped.files, mapped.called);
-        let mut changes = Changes { files, called, ..Changes::default() };
+        let mut changes = Changes {
+            files: mapped.files,
+            unsearched: mapped.unsearched,
+            called: mapped.called,
+            ..Changes::default()
+        };
         let executable = &mapped.executable;
         let mut write = |object: &[u8], time| {
             let codes = writer.write(object, &memory, executable, time, &mut dump)?;
@@ -230,15 +252,23 @@ impl Reader {
             }
             is_there
         });
-        changes.is_full = list.is_full() || writer.is_full();
+        let Request { times, compilers, scan, .. } = *request;
+        let sought = Sought { compilers, scan, time: times.earliest };
+        let found = finding.poll(&sought, &mapped.memory, &memory, writer, &mut dump);
+        changes.found = found.new;
+        changes.new += found.new;
+        changes.gone.extend(found.gone);
+        changes.is_full = list.is_full() || writer.is_full() || finding.is_full();
         Ok((changes, dump.into_sink()))
     }
 
     fn mapped(&mut self, lists: &[FileHeads]) -> io::Result<Mapped> {
-        let Self { mappings, listed, .. } = self;
+        let Self { mappings, listed, listed_with_code, finding, .. } = self;
         let mut mapped = Mapped::default();
+        let mut all = Vec::new();
         let mut places = Vec::new();
         mappings.each(|mapping| {
+            finding.see(&mapping, &mut mapped.memory);
             if !mapping.is_executable {
                 return;
             }
@@ -263,9 +293,17 @@ impl Reader {
                 && listed.len() < ALL_FILES
                 && listed.insert(file.clone());
             if is_new {
-                mapped.files.push(file);
+                mapped.files.push(file.clone());
+            }
+            if all.len() < ALL_FILES {
+                all.push(file);
             }
         })?;
+        if !mapped.memory.code.is_empty() {
+            let is_new = |file: &MappedFile| listed_with_code.insert(file.clone());
+            let new = all.into_iter().filter(is_new);
+            mapped.unsearched.extend(new.take(FILES));
+        }
         for list in lists {
             for (_, range, offset) in places.iter().filter(|(file, ..)| *file == list.file) {
                 mapped.heads.extend(list.heads.in_process(range.clone(), *offset));

@@ -1,0 +1,5 @@
+//! Integration tests of `found-code`.
+
+mod hostile;
+mod memory;
+mod traces;
