@@ -2,10 +2,13 @@
 
 use std::fmt::{self, Write};
 
-use cpp_demangle::DemangleOptions;
+use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
 /// Longer names are cut off: substitutions make names that are exponentially longer than their mangled form.
 const LONGEST: usize = 1 << 14;
+/// Names that nest deeper stay mangled, so that the stack is bounded. The parser's own limit of 96 is too low for V8's compiler, whose
+/// templates have a dozen reducers as nested parameters.
+const DEEPEST: u32 = 192;
 
 /// A string that refuses to grow beyond [`LONGEST`].
 #[derive(Default)]
@@ -73,7 +76,8 @@ fn demangled_cpp(symbol: &str, options: &DemangleOptions) -> Option<String> {
     if !symbol.starts_with("_Z") {
         return None;
     }
-    let name = cpp_demangle::Symbol::new(symbol).ok()?;
+    let parsing = ParseOptions::default().recursion_limit(DEEPEST);
+    let name = Symbol::new_with_options(symbol, &parsing).ok()?;
     let mut text = Limited::default();
     _ = name.structured_demangle(&mut text, options);
     (!text.0.is_empty()).then_some(text.0)
@@ -168,6 +172,29 @@ mod tests {
             symbol.push_str(&format!("1AI{last}{last}E"));
         }
         assert!(demangled_symbol(symbol.as_bytes()).len() <= LONGEST);
+    }
+
+    #[test]
+    fn names_that_nest_deeply() {
+        let of_v8 = concat!(
+            "_ZN2v88internal8compiler10turboshaft12GraphVisitorINS2_25LateEscapeAnalysisReducerI",
+            "NS2_26MachineOptimizationReducerINS2_25MemoryOptimizationReducerI",
+            "NS2_24BranchEliminationReducerINS2_26LateLoadEliminationReducerI",
+            "NS2_21EmitProjectionReducerINS2_21ValueNumberingReducerINS2_18GenericReducerBaseI",
+            "NS2_13TSReducerBaseINS2_11StackBottomINS_4base3tmp5list1I",
+            "JS3_S4_S5_S6_S7_S8_SA_SC_EEEEEEEEEEEEEEEEEEEEEEEE8FinalizeEv"
+        );
+        let name = demangled_symbol(of_v8.as_bytes());
+        assert!(name.starts_with(b"v8::internal::compiler::turboshaft::GraphVisitor<v8::"));
+        assert!(name.ends_with(b">::Finalize"));
+
+        let nested =
+            |depth: usize| format!("_ZN1a1fI{}i{}EEv", "1AI".repeat(depth), "E".repeat(depth));
+        for depth in [20, 100, 10_000, 1_000_000] {
+            let symbol = nested(depth);
+            let name = demangled_symbol(symbol.as_bytes());
+            assert!(name == symbol.as_bytes() || name.starts_with(b"a::f"), "{depth}");
+        }
     }
 
     fn base36(number: usize) -> String {
