@@ -8,5 +8,6 @@
 mod function_name;
 mod place;
 mod rules;
+mod webassembly;
 
 pub use function_name::{FunctionName, NameKind};

@@ -7,6 +7,8 @@
 //! | V8, calls from WebAssembly | `JS:wasm-to-js:i:-f-0-turbofan`, in V8 13 `JS:wasm-to-js-<anonymous>-none` | the types of parameters and results, and the import `f`; one wrapper for all imports |
 //! | SpiderMonkey | `Ion: f (FILE:1:2)` | the tier in front |
 //! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
+//! | JavaScriptCore, WebAssembly | `JSC-WasmOMG: lib.wasm.wasm-function[f]#BLSL4P`, `.wasm-function[f]` | the module in front, and the hash of its code |
+//! | wasmtime | `wasm[0]::function[3]::f` | the numbers of the module and of the function |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
 //! | HotSpot | `int App$$Lambda$5/0x00007f366c002470.applyAsInt(int)`, `LambdaForm$MH/0x…` | the address of a hidden class |
 //! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
@@ -27,16 +29,19 @@ use super::place::{
     Placed, behind_name, file_and_line, in_parentheses, is_number, last_parentheses, number,
     split_first, split_last,
 };
+use super::webassembly;
 
 /// Reads the names of one runtime; `None` for others.
 type Rule = for<'a> fn(&'a [u8]) -> Option<FunctionName<'a>>;
 
 /// All rules. The first one that knows a name reads it.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 16] = [
     v8,
     v8_wasm,
     spidermonkey,
     jsc,
+    jsc_wasm,
+    wasmtime,
     dotnet,
     hotspot,
     php,
@@ -50,8 +55,21 @@ const RULES: [Rule; 14] = [
 ];
 
 /// The rules that borrow all parts of a name, and so allocate nothing. Of the others, only HotSpot's knows names that end in a place.
-const BORROWING_RULES: [Rule; 11] =
-    [v8, spidermonkey, jsc, dotnet, php, luajit, erlang, moarvm, cpython, pyston, postgresql];
+const BORROWING_RULES: [Rule; 13] = [
+    v8,
+    spidermonkey,
+    jsc,
+    jsc_wasm,
+    wasmtime,
+    dotnet,
+    php,
+    luajit,
+    erlang,
+    moarvm,
+    cpython,
+    pyston,
+    postgresql,
+];
 
 impl<'a> FunctionName<'a> {
     /// What the name of a code says if that has a file: the same as [`Self::of`], for libraries in a foreign process, as nothing is
@@ -163,7 +181,17 @@ fn jsc(code: &[u8]) -> Option<FunctionName<'_>> {
     let (tier, function) = split_first(code.strip_prefix(b"JSC-")?, b':')?;
     let function = function.strip_prefix(b" ").filter(|function| !function.is_empty())?;
     let is_tier = !tier.is_empty() && tier.iter().all(u8::is_ascii_alphanumeric);
+    let function = webassembly::in_jsc_name(function).unwrap_or(function);
     is_tier.then(|| FunctionName::plain(function).tier(tier))
+}
+
+/// What hosts that embed JavaScriptCore write without the tier.
+fn jsc_wasm(code: &[u8]) -> Option<FunctionName<'_>> {
+    webassembly::in_jsc_name(code).map(FunctionName::plain)
+}
+
+fn wasmtime(code: &[u8]) -> Option<FunctionName<'_>> {
+    webassembly::in_wasmtime_name(code).map(FunctionName::plain)
 }
 
 /// .NET's tiers (`PerfMapTier` and `GetJitOptimizationTierName`, before `Instrumented` or `OSR`).
@@ -509,6 +537,12 @@ mod tests {
             ("void A::b()[QuickJittedInstrumented]", "void A::b()", "QuickJittedInstrumented"),
             ("JIT$mandel", "mandel", "function"),
             ("JSC-FTL: vecs#BgABRU", "vecs#BgABRU", "FTL"),
+            ("JSC-WasmOMG: lib.wasm.wasm-function[run]#BLSL4P", "run", "WasmOMG"),
+            ("JSC-WasmBBQ: .wasm-function[a[0]]#BvAZCn", "a[0]", "WasmBBQ"),
+            ("JSC-WasmBBQ: .wasm-function[7]#BvAZCn", ".wasm-function[7]#BvAZCn", "WasmBBQ"),
+            (".wasm-function[_ZN3hot8leafworkEi]", "_ZN3hot8leafworkEi", ""),
+            ("wasm[0]::function[3]::_ZN3hot8leafworkEi", "_ZN3hot8leafworkEi", ""),
+            ("wasm[0]::function[3]::a::b", "a::b", ""),
             ("$spin:spin/1", "spin:spin/1", ""),
             ("$work:'-qs/1-lc$^1/1-0-'/2", "work:'-qs/1-lc$^1/1-0-'/2", ""),
             ("$work:fib/1-CodeInfoPrologue", "work:fib/1", ""),
@@ -571,6 +605,12 @@ mod tests {
             "Interpreter",
             "py::f",
             "JSC-: f",
+            ".wasm-function[3]",
+            ".wasm-function[]",
+            "wasm[0]::function[3]",
+            "wasm[0]::function[3]::",
+            "wasm[0]::function[x]::f",
+            "wasm[0]::array_to_wasm_trampoline[3]",
             "vecs#BgABRU",
             "int Work.sieve(int)",
             "App.lambda$main$0",
@@ -669,6 +709,9 @@ mod tests {
             ".py:",
             " ",
             "-liftoff",
+            ".wasm-function[",
+            "wasm[1]::function[1]::",
+            "]#",
             "ä",
         ];
         let words = prop::collection::vec(prop::sample::select(words.to_vec()), 0..12);
