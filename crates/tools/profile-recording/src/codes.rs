@@ -44,7 +44,7 @@ pub struct Symbol {
     pub module: usize,
     /// Whether the file is an image of jitted code.
     pub is_in_image: bool,
-    name: Vec<u8>,
+    pub name: Vec<u8>,
     range: Range<u64>,
     /// The address in the file.
     pub address: u64,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use jitscribe_inject::Recording;
+use jitscribe_inject::jitted_function::line_of_trace;
 use profile::{
     Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, Position, StackId,
 };
@@ -211,7 +212,9 @@ impl<'f> Namer<'f> {
             (frame.code, frame.module, frame.address) = (Some(code), id, symbol.address);
             frame.depth = u32::try_from(depth).unwrap_or(u32::MAX);
             let file = builder.string(&line.file);
-            let position = Position { file, line: line.line, column: line.column };
+            let is_without = self.with_lines && depth == 0 && symbol.is_in_image && line.line == 0;
+            let first = if is_without { line_of_trace(&symbol.name) } else { 0 };
+            let position = Position { file, line: line.line.max(first), column: line.column };
             all.push(builder.frame_at(frame, position));
         }
         all

@@ -71,6 +71,15 @@ pub fn place_in_symbol(symbol: &[u8]) -> Option<(Vec<u8>, u32, u32)> {
     Some((name.file.to_vec(), name.line, name.column))
 }
 
+/// The line that a trace begins at, if its symbol has that line and no file; 0 for others. It is that of the code: the function has
+/// other traces, which begin at other lines.
+#[must_use]
+pub fn line_of_trace(symbol: &[u8]) -> u32 {
+    let name = FunctionName::of(symbol);
+    let is_of_function = name.definition() == (name.line, name.column);
+    if is_of_function || !name.file.is_empty() { 0 } else { name.line }
+}
+
 /// The name of a function in views: the name of one without a name has its place, for views that show names alone.
 fn shown<'a>(name: &'a [u8], file: &[u8], (line, column): (u32, u32)) -> Cow<'a, [u8]> {
     if name != FunctionName::ANONYMOUS || (file.is_empty() && line == 0) {
@@ -246,7 +255,7 @@ mod tests {
             ("JS:o*f file:///a.js:1:2", "f", "/a.js", (1, 2), "turbofan"),
             ("JS:_ZN3hot4workEi-7-liftoff", "hot::work", "", (0, 0), "liftoff"),
             (
-                "JSC-WasmOMG: lib.wasm.wasm-function[_ZN3lib4work7collatz17h7192250dcfc35c1cE]#BvAZCn",
+                "JSC-WasmOMG: a.wasm-function[_ZN3lib4work7collatz17h7192250dcfc35c1cE]#BvAZCn",
                 "lib::work::collatz",
                 "",
                 (0, 0),
@@ -268,6 +277,19 @@ mod tests {
             assert_eq!(found.name, name.as_bytes(), "{symbol}");
             assert_eq!(found.file, file.as_bytes(), "{symbol}");
             assert_eq!(((found.line, found.column), found.tier), (place, tier.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn traces_without_a_file_have_a_line() {
+        for (symbol, line) in [
+            ("TRACE-11$mandel$5", 5),
+            ("TRACE_12::(string):7", 7),
+            ("TRACE_3::/a/x.lua:7", 0),
+            ("JIT$mandel", 0),
+            ("JS:~get x :5:15", 0),
+        ] {
+            assert_eq!(line_of_trace(symbol.as_bytes()), line, "{symbol}");
         }
     }
 
