@@ -417,7 +417,8 @@ pub const RUNTIMES: &[Runtime] = &[
         subcommands: &[],
         mapped: &["lli", "libLLVM"],
         switch: "LLVM's listener for perf",
-        advice: "the program must enable it (docs/runtimes/llvm.md); the jitdump is in $JITDUMPDIR/.debug/jit, or in ~/.debug/jit",
+        advice: "the program must enable it (docs/runtimes/llvm.md); the jitdump is in $JITDUMPDIR/.debug/jit, or in ~/.debug/jit. If LLVM cannot \
+                 create that folder, it prints \"could not create jit cache directory\" and writes none",
         debugger_switch: "JITDUMPDIR=/tmp",
         in_jitdumpdir: true,
     },

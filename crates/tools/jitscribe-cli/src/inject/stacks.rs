@@ -7,6 +7,9 @@ use crate::text::percent;
 
 /// The largest copy of a stack that perf accepts, in bytes.
 const LARGEST_COPY: u64 = 65528;
+/// What the rest of a sample may take of it, in bytes: the kernel shortens a copy so that the whole event has at most 65,535. Registers take
+/// 200, and a chain of callers 1,016 by default.
+const REST_OF_SAMPLE: u64 = 2048;
 
 /// Says how many stacks are whole, and what may be done for the others.
 pub fn print(counts: &StackCounts) {
@@ -26,8 +29,7 @@ fn text(counts: &StackCounts) -> String {
         if is_much(ends.deeper_than_copy) {
             let mut cause =
                 format!("{} are deeper than the {copied} bytes copied", ends.deeper_than_copy);
-            if *copied < LARGEST_COPY {
-                let more = copied.saturating_mul(4).min(LARGEST_COPY);
+            if let Some(more) = larger_copy(*copied) {
                 cause.push_str(&format!(" (--call-graph dwarf,{more} copies more)"));
             }
             causes.push(cause);
@@ -56,4 +58,26 @@ fn text(counts: &StackCounts) -> String {
         said.push_str(&causes.join(", "));
     }
     said
+}
+
+/// The size to ask for, in bytes, if so much was copied; `None` if the kernel copies no more.
+fn larger_copy(copied: u64) -> Option<u64> {
+    let is_largest = copied.saturating_add(REST_OF_SAMPLE) > LARGEST_COPY;
+    (!is_largest).then(|| copied.saturating_mul(4).min(LARGEST_COPY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::larger_copy;
+
+    #[test]
+    fn copies_of_the_largest_size_are_not_advised_again() {
+        let [default, python] = [8192, 65_280];
+        assert_eq!(larger_copy(default), Some(32_768));
+        assert_eq!(larger_copy(32_768), Some(65_528));
+        // What `dwarf,65528` copies beside the registers and the callers.
+        for largest in [64_000, python, 65_528] {
+            assert_eq!(larger_copy(largest), None, "{largest}");
+        }
+    }
 }

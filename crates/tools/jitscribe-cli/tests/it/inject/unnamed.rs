@@ -98,10 +98,15 @@ fn the_documented_command_makes_jitted_frames_recognizable() {
     let docs = std::fs::read_to_string(path).expect("the documentation");
     let command = docs.lines().find(|line| line.contains("| sed -E")).expect("a command");
     let sed = command.split(" | ").find(|part| part.starts_with("sed")).expect("a sed command");
-    let frame = "    7f0000000010 f (/a.js:1)+0x10 (/x/out.data.jit/jit-5000007-0-1.elf)";
     let other = "    1000 main+0x10 (/x/jit-1.elf)";
-    let script = format!("printf '%s\\n%s\\n' '{frame}' '{other}' | {sed}");
-    let done = finish(std::process::Command::new("sh").args(["-c", &script])).ok();
-    let expected = format!("    7f0000000010 f (/a.js:1)+0x10 (/tmp/perf-5000007.map)\n{other}\n");
-    assert_eq!(done.stdout, expected);
+    for folder in ["/x", "/with space", "/copy (1)/a (/b)"] {
+        for name in ["f (/a.js:1)+0x10", "f (/a b.js:1) (x)+0xf", "[unknown]"] {
+            let frame =
+                format!("    7f0000000010 {name} ({folder}/out.data.jit/jit-5000007-0-1.elf)");
+            let script = format!("printf '%s\\n%s\\n' '{frame}' '{other}' | {sed}");
+            let done = finish(std::process::Command::new("sh").args(["-c", &script])).ok();
+            let expected = format!("    7f0000000010 {name} (/tmp/perf-5000007.map)\n{other}\n");
+            assert_eq!(done.stdout, expected);
+        }
+    }
 }
