@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use end_to_end::jitscribe::{demo_jit, fleet, java_agent, jitscribe, preload};
+use end_to_end::jitscribe::{demo_jit, fleet, java_agent, jitscribe, node_addon, preload};
 use end_to_end::running::Running;
 use end_to_end::tool::{ToolOutput, crate_dir, run, tool};
 use tempfile::TempDir;
@@ -34,9 +34,12 @@ const COMMANDS: &[(&str, Test)] = &[
     ("scripts/test.sh", These),
     (r#"export PATH="$PATH:$HOME/.cargo/bin""#, Prints("")),
     ("cargo install --locked --path crates/tools/jitscribe-cli", Prints("")),
-    ("cargo build --release --locked -p jitscribe-jvmti -p jitscribe-preload", Prints("")),
     (
-        "install -D -t ~/.cargo/lib/jitscribe target/release/libjitscribe_jvmti.so target/release/libjitscribe_preload.so",
+        "cargo build --release --locked -p jitscribe-jvmti -p jitscribe-node -p jitscribe-preload",
+        Prints(""),
+    ),
+    (
+        "install -D -t ~/.cargo/lib/jitscribe target/release/libjitscribe_jvmti.so target/release/libjitscribe_node.so target/release/libjitscribe_preload.so",
         Prints(""),
     ),
     ("jitscribe record -- node app.js", Prints("named")),
@@ -112,6 +115,7 @@ case $1 in
                 demo-jit) built=$BUILT_DEMO_JIT ;;
                 hello-jit) built=$BUILT_HELLO_JIT ;;
                 jitscribe-jvmti) built=$BUILT_AGENT ;;
+                jitscribe-node) built=$BUILT_NODE ;;
                 jitscribe-preload) built=$BUILT_PRELOAD ;;
                 *) echo "nothing stands in for: $name" >&2; exit 1 ;;
             esac
@@ -227,7 +231,10 @@ impl Reader {
         shell.env("BUILT_JITSCRIBE", &built).env("BUILT_FLEET", fleet.join("jitscribe-fleet"));
         shell.env("BUILT_DEMO_JIT", demo_jit().get_program());
         shell.env("BUILT_HELLO_JIT", built.with_file_name("hello-jit"));
-        shell.env("BUILT_AGENT", java_agent()).env("BUILT_PRELOAD", preload());
+        shell
+            .env("BUILT_AGENT", java_agent())
+            .env("BUILT_NODE", node_addon())
+            .env("BUILT_PRELOAD", preload());
         // The Makefile of the C library takes it from there, too.
         shell.env("BUILT", built.parent().expect("a folder"))
     }

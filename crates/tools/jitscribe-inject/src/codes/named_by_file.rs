@@ -102,6 +102,10 @@ impl<'a> NamedByFile<'a> {
 
     /// Why code is left to the file that is mapped at its address; `None` if it is not.
     fn file_has_code(&self, map: &MapEvent, address: u64) -> Option<FileHasCode> {
+        // A library that was gone while it ran is a compiler's, as libgccjit's: what the program says of it is more than its symbols do.
+        if map.renamed {
+            return None;
+        }
         let path = self.index.name(map);
         // It has one code, and there may be more of these files than can be open.
         if pid_of_perf_image(path).is_some() {

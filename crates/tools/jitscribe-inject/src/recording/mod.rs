@@ -12,7 +12,11 @@ pub mod free;
 pub mod kept_files;
 pub mod recording_index;
 
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -77,10 +81,10 @@ impl Recording {
         let index = RecordingIndex::read(&mut input, kept, |at| progress(Progress::At(at)));
         let index = index.map_err(Error::reading(path))?;
         let spaces = AddressSpaces::build(&index);
-        let is_here = is_of_this_machine(&input);
+        let inodes = || index.file_inodes().map(|(name, inode)| (index.names.get(name), inode));
+        let is_here = is_of_this_machine(&input) && has_files_of_this_system(inodes());
         let until = is_here.then(|| ended(path, &input, &index)).flatten();
-        let inodes = index.file_inodes().map(|(name, inode)| (index.names.get(name), inode));
-        let replaced = ReplacedFiles::new(inodes, until);
+        let replaced = ReplacedFiles::new(inodes(), until);
         Ok(Self { path: path.to_owned(), input, index, spaces, replaced })
     }
 
@@ -130,6 +134,20 @@ fn is_of_this_machine(input: &Input) -> bool {
     recorded.is_none_or(|name| {
         name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes())
     })
+}
+
+/// Whether most of the system's files, which only root can change, have the recorded inode numbers: machines may share a host name.
+fn has_files_of_this_system<'p>(files: impl Iterator<Item = (&'p [u8], u64)>) -> bool {
+    const FOLDERS: [&[u8]; 4] = [b"/usr/lib/", b"/usr/bin/", b"/lib/", b"/bin/"];
+    let files: HashMap<&[u8], u64> =
+        files.filter(|(path, _)| FOLDERS.iter().any(|folder| path.starts_with(folder))).collect();
+    let (mut same, mut other) = (0_usize, 0_usize);
+    for (path, inode) in files {
+        if let Ok(file) = fs::metadata(OsStr::from_bytes(path)) {
+            *(if file.ino() == inode { &mut same } else { &mut other }) += 1;
+        }
+    }
+    same > other
 }
 
 /// When a recording ended, by the wall clock: as it says itself, or as its file was last changed.
