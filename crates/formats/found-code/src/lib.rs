@@ -1,4 +1,4 @@
-//! JIT-compiled code that a runtime announces nowhere, found in the memory of its process.
+//! JIT-compiled code that no runtime announces, found in the memory of its process.
 //!
 //! | Compiler | What is looked for | What a code is called |
 //! |---|---|---|

@@ -46,7 +46,7 @@ impl Trace {
         (size <= limits::CODE && mapped.is_code(trace.code, size)).then_some(trace)
     }
 
-    /// What the trace is. `None` if a pointer leads nowhere.
+    /// What the trace is. `None` if a pointer is not valid.
     pub fn describe(
         &self,
         layout: &Layout,

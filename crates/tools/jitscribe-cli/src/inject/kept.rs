@@ -32,7 +32,7 @@ const BLOCK: usize = 4096;
 /// The files that were kept.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// What the recording is told of them.
+    /// How the recording identifies them.
     pub files: KeptFiles,
     /// Their paths.
     pub paths: Vec<PathBuf>,

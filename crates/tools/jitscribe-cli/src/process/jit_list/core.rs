@@ -58,7 +58,7 @@ impl RegisteredInCore {
     }
 }
 
-/// Writes the code of compilers that announce it nowhere. Their files are not searched: those of today may be others.
+/// Writes the code of compilers that do not announce it. Their files are not searched: those of today may be others.
 fn find(
     core: &Core,
     executable: &[Range<u64>],

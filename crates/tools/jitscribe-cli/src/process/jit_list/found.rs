@@ -1,4 +1,4 @@
-//! The code of compilers that announce it nowhere, in the memory of a process.
+//! The code of compilers that do not announce it, in the memory of a process.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What tells a JVM from another process, and what it is told.
+//! How a JVM is recognized, and the requests that it gets.
 //!
 //! A process is treated as a JVM if it has a file `libjvm.so` mapped as code. This does not prove that it is one.
 

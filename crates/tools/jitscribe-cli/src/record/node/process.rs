@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::record::agent::{Failure, Maps, Target, Wait};
 use crate::runtimes::runtimes_of_files;
 
-/// The port unless node is told another one.
+/// The default port of node's inspector.
 const USUAL: u16 = 9229;
 
 /// The most bytes that are read of a command line, and of an environment.
