@@ -6,6 +6,7 @@ use object::elf::{
 
 use super::LoadedFile;
 use super::dynamic::{DynamicSymbols, SYMBOL};
+use crate::elf::Elf;
 
 /// The size of a section header.
 const HEADER: u16 = 64;
@@ -31,7 +32,7 @@ struct Writer {
 }
 
 impl LoadedFile {
-    /// The file. `None` if it has no code.
+    /// The file. `None` if it has no code, or its own headers are not in what is loaded: then no reader would take it for an object file.
     #[must_use]
     pub fn into_bytes(self) -> Option<Vec<u8>> {
         let mut writer = Writer { content: Vec::new(), headers: Vec::new(), names: vec![0] };
@@ -67,7 +68,7 @@ impl LoadedFile {
         let (table, names) = (table(&symbols, &sections)?, symbols.names.to_vec());
         writer.content = self.content;
         writer.add_symbols(&table, &names)?;
-        writer.finish()
+        writer.finish().filter(|file| Elf::read(file.as_slice()).is_ok())
     }
 
     /// The offset of an address in the file.

@@ -116,6 +116,23 @@ fn only_what_the_file_has_mapped_is_read() {
     assert!(read(&[elsewhere], u64::MAX).is_none());
 }
 
+/// The first segment begins behind the file's header.
+#[test]
+fn a_file_without_its_header_in_a_segment_is_none() {
+    let (range, bytes) = vdso();
+    let programs = u64::from_le_bytes(bytes[0x20..0x28].try_into().expect("8 bytes")) as usize;
+    let parts = [LoadedPart { range: range.clone(), offset: 0 }];
+    let made = |offset: u64, size: u64| {
+        let mut bytes = bytes.clone();
+        bytes[programs + 8..programs + 16].copy_from_slice(&offset.to_le_bytes());
+        bytes[programs + 32..programs + 40].copy_from_slice(&size.to_le_bytes());
+        let memory = Memory { start: range.start, bytes: &bytes };
+        LoadedFile::read(&memory, &parts, u64::MAX).expect("segments").into_bytes()
+    };
+    assert!(made(0, 0x800).is_some());
+    assert!(made(0x40, 0x800).is_none());
+}
+
 proptest! {
     /// A process may have anything there.
     #[test]
