@@ -432,6 +432,8 @@ END
     fi
     # perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24, none of which Debian 12 has.
     scripts/trixie.sh "$cache/trixie"
+    # Python 3.14, which neither has.
+    scripts/sid.sh "$cache/sid"
 fi
 
 # What there is now, and what is still missing: that is an error, said at the end.

@@ -54,6 +54,8 @@ pub enum Privilege {
     Filters,
     /// perf 6.12 of Debian 13, to compare with: `scripts/setup.sh live` unpacks it.
     NewerPerf,
+    /// Python 3.14 of Debian sid, which may no longer have it: `scripts/setup.sh live` unpacks it.
+    NewerPython,
     /// LLVM's checker of debug information: `scripts/setup.sh live` installs it.
     Dwarfdump,
     /// The checker of ELF files of elfutils: `scripts/setup.sh live` installs it.
@@ -77,6 +79,7 @@ impl fmt::Display for Privilege {
             Self::Ext4 => "root, with mkfs.ext4 and loop devices",
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
             Self::NewerPerf => "perf 6.12, to compare with (scripts/setup.sh live)",
+            Self::NewerPython => "Python 3.14 of Debian sid (scripts/sid.sh)",
             Self::Dwarfdump => "llvm-dwarfdump (scripts/setup.sh live)",
             Self::Elflint => "eu-elflint (scripts/setup.sh live)",
             Self::Kernel => "a program that the kernel runs, not QEMU",
@@ -149,15 +152,8 @@ impl Privilege {
                 filtered.args(["grep", "-q", "^Seccomp:.2$", "/proc/self/status"]);
                 filtered
             }
-            Self::NewerPerf => {
-                let folder = |name| std::env::var_os(name).map(PathBuf::from);
-                let cache = folder("JITSCRIBE_CACHE")
-                    .or_else(|| folder("XDG_CACHE_HOME").map(|base| base.join("jitscribe")))
-                    .or_else(|| folder("HOME").map(|home| home.join(".cache/jitscribe")));
-                let mut perf = Command::new(cache.unwrap_or_default().join("trixie/run/perf"));
-                perf.arg("--version");
-                perf
-            }
+            Self::NewerPerf => version_in_cache("trixie/run/perf"),
+            Self::NewerPython => version_in_cache("sid/run/python3.14"),
             Self::Dwarfdump => version_of("llvm-dwarfdump"),
             Self::Elflint => version_of("eu-elflint"),
             Self::Kernel => {
@@ -169,6 +165,17 @@ impl Privilege {
             }
         }
     }
+}
+
+/// The version of a program in the cache of `scripts/setup.sh live`.
+fn version_in_cache(path: &str) -> Command {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from);
+    let cache = folder("JITSCRIBE_CACHE")
+        .or_else(|| folder("XDG_CACHE_HOME").map(|base| base.join("jitscribe")))
+        .or_else(|| folder("HOME").map(|home| home.join(".cache/jitscribe")));
+    let mut program = Command::new(cache.unwrap_or_default().join(path));
+    program.arg("--version");
+    program
 }
 
 fn version_of(program: &str) -> Command {

@@ -165,7 +165,7 @@ fn what_is_no_node_gets_no_signal() {
     shell.wait_for_line("ready");
     let pid = shell.pid().to_string();
     let recorded = Record::new(&["-p", &pid, "--inspect", "--duration", "1"]).processes();
-    assert!(recorded.said.contains("is not node"), "{}", recorded.said);
+    assert!(recorded.said.contains("is neither node nor Python"), "{}", recorded.said);
     assert!(Path::new("/proc").join(&pid).join("exe").read_link().is_ok(), "it was killed");
 }
 

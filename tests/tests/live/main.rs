@@ -18,6 +18,7 @@ mod hostile_java;
 mod identity;
 mod inlined;
 mod inspect;
+mod inspect_python;
 mod intel_pt;
 mod java;
 mod java_agent;

@@ -51,8 +51,8 @@ pub enum Task {
     SourceFiles(process::ReadSourceFiles),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
-    /// Has a process load the addon if it is node: see [`record::NodeTask`].
-    Node(record::NodeTask),
+    /// Has the runtime of a process announce its code: see [`record::InspectTask`].
+    Inspect(record::InspectTask),
     /// Follows processes: see [`record::FollowTask`].
     Follow(record::FollowTask),
     /// Never answers.
@@ -101,7 +101,7 @@ impl Task {
             Self::HoldFiles(task) => task.perform(output),
             Self::SourceFiles(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
-            Self::Node(task) => task.perform(output),
+            Self::Inspect(task) => task.perform(output),
             Self::Follow(task) => task.perform(output),
             #[cfg(test)]
             Self::Sleep => super::tests::sleep(),

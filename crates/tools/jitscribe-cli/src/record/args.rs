@@ -55,8 +55,9 @@ pub struct Args {
     /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
     #[arg(short, long, value_name = "PID[,PID...]")]
     pub pid: Option<String>,
-    /// Open the inspector of the processes of node that -p names, by SIGUSR1, have them load a library that announces their code, and close
-    /// the inspector again. The library stays loaded, and is off when the recording ends
+    /// Ask the processes that -p names to announce their code. Node: open its inspector by SIGUSR1, have it load a library, and close the
+    /// inspector again; the library stays loaded, and is off when the recording ends. Python 3.14 and later: turn its trampolines on, by
+    /// the protocol for debuggers, and off when the recording ends
     #[arg(long)]
     pub inspect: bool,
     /// Stop after this many seconds. A command that still runs is then ended with SIGTERM, and the exit code is 0

@@ -58,6 +58,11 @@ impl Choice {
         }
     }
 
+    /// Whether stacks are copied.
+    pub fn is_of_copies(&self) -> bool {
+        self.value.starts_with(DWARF)
+    }
+
     /// What is chosen, as perf's options.
     pub fn options(&self) -> String {
         let frequency = self.frequency.as_ref().map(|frequency| format!(" -F {frequency}"));
@@ -118,7 +123,8 @@ fn of_python_program(command: &[OsString]) -> Option<Choice> {
     of_python(OsStr::from_bytes(&ask.output().ok()?.stdout).to_str()?)
 }
 
-fn of_python(facts: &str) -> Option<Choice> {
+/// The choice for an interpreter of these facts: its version in two numbers, and whether it has frame pointers (`True`).
+pub fn of_python(facts: &str) -> Option<Choice> {
     let mut words = facts.split_whitespace();
     let mut number = || words.next()?.parse().ok();
     let version: (u32, u32) = (number()?, number()?);

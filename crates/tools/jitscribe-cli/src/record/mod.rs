@@ -20,12 +20,12 @@ mod call_graph;
 mod follow;
 mod gone;
 mod held;
+mod inspect;
 mod java;
 mod json;
 mod leftovers;
 mod logs;
 mod memory;
-mod node;
 mod objects;
 mod perf;
 mod placement;
@@ -62,10 +62,10 @@ use crate::{Error, Result, bridge, child, console, note, process, text};
 use call_graph::{Choice, DWARF};
 use follow::{Added, Following};
 use gone::GoneFilesReader;
+use inspect::Inspected;
 use java::Jvms;
 use logs::Logs;
 use memory::MemoryReader;
-use node::Nodes;
 use placement::Placement;
 use registered::RegisteredReader;
 pub use registered::found_text;
@@ -77,8 +77,8 @@ pub use args::{Args, seconds};
 pub use arguments::{arguments, pass_on, verb};
 pub use follow::FollowTask;
 pub use held::Held;
+pub use inspect::InspectTask;
 pub use java::JvmTask;
-pub use node::NodeTask;
 use prepared::add_bridge;
 pub use prepared::print_preparation;
 pub use target::check_program;
@@ -177,9 +177,6 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let choice = runtime
         .filter(|_| is_prepared && !is_chosen)
         .and_then(|runtime| call_graph::choice(runtime, &args.command));
-    if let Some(choice) = &choice {
-        note::say(format_args!("stacks by {}: {}", choice.options(), choice.reason));
-    }
     let chosen = args.call_graph.as_deref().or(choice.as_ref().map(|choice| &*choice.value));
     let mut prepared = if !is_prepared {
         Preparation { command: args.command.clone(), ..Preparation::default() }
@@ -205,16 +202,20 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         _ if ask => Jvms::among(&scope.pids(), args.call_graph.as_deref()),
         _ => Jvms::default(),
     };
+    let inspected =
+        if args.inspect { Inspected::named(&scope.pids()) } else { Inspected::default() };
     let choice = match chosen {
-        None if jvms.need_copies() && !is_chosen => {
-            Some(Choice::copies("JVMs without frame pointers"))
-        }
-        _ => choice,
+        None if is_chosen => choice,
+        None if jvms.need_copies() => Some(Choice::copies("JVMs without frame pointers")),
+        None => inspected.call_graph().or(choice),
+        Some(_) => choice,
     };
+    if let Some(choice) = &choice {
+        note::say(format_args!("stacks by {}: {}", choice.options(), choice.reason));
+    }
     let mut perf = perf_record(args, choice.as_ref(), &workspace.recording(), &prepared);
     // The control words that `Logs::open` changes must be restored, however the recording ends.
     let caught = perf::catch_signals(&perf)?;
-    let nodes = if args.inspect { Nodes::named(&scope.pids())? } else { Nodes::default() };
     let logs = Logs::open(&scope, ask);
     if let Ok(signal @ 1..) = i32::try_from(caught.load(Ordering::Relaxed)) {
         return Err(Error::Child(child::code_of_signal(signal)));
@@ -260,7 +261,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     }
     // JVMs that still run write maps of the code that they compiled during the recording.
     jvms.finish(if ask || scope.is_named() { &pids } else { &[] });
-    nodes.finish();
+    inspected.finish();
 
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),

@@ -14,5 +14,5 @@ pub use folder::{Folder, Name};
 pub use maps::each_of;
 pub use maps::{Mapping, Maps};
 pub use session::{OfferedPipe, SessionPipe, let_go};
-pub use target::Target;
+pub use target::{Root, Target};
 pub use wait::{PAUSE, Wait};

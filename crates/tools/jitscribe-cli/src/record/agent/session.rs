@@ -73,6 +73,11 @@ impl<'f> OfferedPipe<'f> {
         Ok(Self { name, _reader: reader, writer })
     }
 
+    /// Its name in the process's `/tmp`.
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
     /// The path of the pipe as the process sees it.
     pub fn path(&self) -> String {
         format!("/tmp/{}", self.name.as_str())

@@ -99,6 +99,15 @@ impl Target {
         open(&self.proc, name)
     }
 
+    /// Its memory, to read and write. It is that of the program that runs now.
+    ///
+    /// # Errors
+    /// If we may not trace the process, or it has ended.
+    pub fn memory(&self) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(openat(&self.proc, "mem", flags, Mode::empty())?.into())
+    }
+
     /// Its folder in `/proc`.
     pub fn folder(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()
