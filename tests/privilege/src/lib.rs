@@ -90,7 +90,8 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 15] = [const { OnceLock::new() }; 15];
+        const COUNT: usize = Privilege::Kernel as usize + 1;
+        static ANSWERS: [OnceLock<Option<String>>; COUNT] = [const { OnceLock::new() }; COUNT];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 

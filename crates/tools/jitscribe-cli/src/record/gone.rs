@@ -72,6 +72,8 @@ impl Poll for HeldFiles {
 
     const LONGEST: Duration = Duration::from_millis(250);
     const WITHOUT: Duration = Self::LONGEST;
+    /// Others remove its files.
+    const IDLE: Duration = Duration::from_secs(2);
 
     fn begin(&mut self, pid: u32) -> io::Result<GoneFiles> {
         GoneFiles::begin(pid, PATIENCE)
@@ -97,7 +99,11 @@ impl Poll for HeldFiles {
                 self.is_full |= was_gone;
             }
         }
-        Ok(ControlFlow::Continue(Asked { has_any: polled.has_gone, took: polled.took }))
+        Ok(ControlFlow::Continue(Asked {
+            has_any: polled.has_gone,
+            is_whole: polled.is_whole,
+            took: polled.took,
+        }))
     }
 }
 

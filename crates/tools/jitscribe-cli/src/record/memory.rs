@@ -72,7 +72,7 @@ impl Poll for MemoryDump {
         let answer = worker.ask(b"read", PATIENCE)?;
         let (readings, took) = Reading::all(&answer.bytes);
         let mut readings = readings.peekable();
-        let asked = Asked { has_any: readings.peek().is_some(), took };
+        let asked = Asked { has_any: readings.peek().is_some(), is_whole: true, took };
         Ok(match self.write(pid, time, readings) {
             Ok(()) => ControlFlow::Continue(asked),
             Err(_) => ControlFlow::Break(()),

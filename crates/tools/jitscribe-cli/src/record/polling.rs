@@ -2,7 +2,8 @@
 //!
 //! A thread asks a worker for each process, at intervals that grow from [`FIRST`], and that are at least [`REST`] times the processor time of the last
 //! round: so that takes at most 4 % of a processor. A process may also report that it has changed ([`Poll::alarms`]): then it is asked at once, and the
-//! intervals begin again; that takes at most a fifth of a processor. The recorded processes are not stopped.
+//! intervals begin again; that takes at most a fifth of a processor. The recorded processes are not stopped. A process that has not run since it was asked is not asked, as it
+//! has changed nothing ([`Poll::IDLE`]), but at the end.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,6 +18,7 @@ use rustix::time::{ClockId, Timespec};
 
 use super::recorded_processes::{is_gone, recorded_now};
 use super::scope::Scope;
+use crate::foreign::processor_time;
 use crate::process::nanoseconds;
 
 /// The time until the first round.
@@ -44,6 +46,9 @@ pub trait Poll: Send + 'static {
     /// The same if none has, and the time until one of many processes without it is asked again.
     const WITHOUT: Duration;
 
+    /// The longest time for which a process that has not run is not asked: for what others may change in it.
+    const IDLE: Duration = Duration::MAX;
+
     /// Starts a worker for a process.
     fn begin(&mut self, pid: u32) -> io::Result<Self::Worker>;
 
@@ -67,6 +72,8 @@ pub trait Poll: Send + 'static {
 pub struct Asked {
     /// Whether the process has what is asked for.
     pub has_any: bool,
+    /// Whether this is all that there was. Otherwise the process is asked again, also if it has not run in between.
+    pub is_whole: bool,
     /// The processor time of the worker.
     pub took: Duration,
 }
@@ -131,6 +138,15 @@ struct FollowUp {
     interval: Duration,
 }
 
+/// What was known of a process when it was asked.
+struct LastAsked {
+    /// The processor time that it had used before.
+    used: u64,
+    at: Instant,
+    /// Whether it had something.
+    has_any: bool,
+}
+
 /// The rounds so far.
 struct Rounds<P: Poll> {
     scope: Scope,
@@ -140,6 +156,8 @@ struct Rounds<P: Poll> {
     refused: HashSet<u32>,
     /// Processes that have nothing: when to ask again, and how long to wait then.
     without: HashMap<u32, (Instant, Duration)>,
+    /// What was known of each process when it was asked.
+    asked: HashMap<u32, LastAsked>,
     /// The processor time of the workers in this round.
     took: Duration,
     /// Whether a process had something in this round.
@@ -154,6 +172,7 @@ impl<P: Poll> Rounds<P> {
             workers: HashMap::new(),
             refused: HashSet::new(),
             without: HashMap::new(),
+            asked: HashMap::new(),
             took: Duration::ZERO,
             has_any: false,
         }
@@ -171,6 +190,7 @@ impl<P: Poll> Rounds<P> {
             let is_round = Instant::now() >= next;
             let done = match (&woken, &mut follow_up) {
                 (Woken::End, _) => {
+                    self.asked.clear();
                     _ = self.ask_all();
                     return;
                 }
@@ -257,6 +277,7 @@ impl<P: Poll> Rounds<P> {
         self.workers.retain(|pid, _| pids.contains(pid));
         self.refused.retain(|pid| pids.contains(pid));
         self.without.retain(|pid, _| pids.contains(pid));
+        self.asked.retain(|pid, _| pids.contains(pid));
         for pid in pids {
             self.ask(pid)?;
         }
@@ -267,6 +288,16 @@ impl<P: Poll> Rounds<P> {
         let now = Instant::now();
         let is_later = self.without.get(&pid).is_some_and(|&(next, _)| now < next);
         if is_later || self.refused.contains(&pid) {
+            return ControlFlow::Continue(());
+        }
+        let used = processor_time(pid);
+        let last = self.asked.remove(&pid);
+        if let Some(last) = last
+            && Some(last.used) == used
+            && now.saturating_duration_since(last.at) < P::IDLE
+        {
+            self.has_any |= last.has_any;
+            self.asked.insert(pid, last);
             return ControlFlow::Continue(());
         }
         let mut worker = match self.workers.remove(&pid) {
@@ -288,6 +319,9 @@ impl<P: Poll> Rounds<P> {
         };
         self.took = self.took.saturating_add(asked.took);
         self.has_any |= asked.has_any;
+        if let Some(used) = used.filter(|_| asked.is_whole) {
+            self.asked.insert(pid, LastAsked { used, at: now, has_any: asked.has_any });
+        }
         if !asked.has_any && matches!(self.scope, Scope::User(_) | Scope::All) {
             // Each worker takes memory, and few of many processes have something.
             let longer = self.without.get(&pid).map_or(P::WITHOUT, |(_, wait)| *wait * 2);
@@ -304,4 +338,65 @@ impl<P: Poll> Rounds<P> {
 fn wait_for(descriptors: &mut [PollFd<'_>], time: Duration) -> bool {
     let time = Timespec::try_from(time).ok();
     poll(descriptors, time.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Counts, and says when a round ends.
+    struct Counting {
+        asked: u32,
+        rounds: mpsc::Sender<u32>,
+        is_whole: bool,
+    }
+
+    impl Poll for Counting {
+        type Worker = ();
+
+        const LONGEST: Duration = Duration::from_millis(10);
+        const WITHOUT: Duration = Self::LONGEST;
+
+        fn begin(&mut self, _pid: u32) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn ask(&mut self, _pid: u32, _worker: &mut ()) -> io::Result<ControlFlow<(), Asked>> {
+            self.asked += 1;
+            let is_whole = self.is_whole;
+            Ok(ControlFlow::Continue(Asked { has_any: true, is_whole, took: Duration::ZERO }))
+        }
+
+        fn end_round(&mut self) -> ControlFlow<()> {
+            // The test may have enough.
+            _ = self.rounds.send(self.asked);
+            ControlFlow::Continue(())
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_run_is_asked_once_more_at_the_end() {
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).spawn().expect("started");
+        // It uses nothing once it waits.
+        let mut used = None;
+        while used != processor_time(cat.id()) {
+            used = processor_time(cat.id());
+            thread::sleep(Duration::from_millis(100));
+        }
+        for is_whole in [true, false] {
+            let (rounds, ended) = mpsc::channel();
+            let counting = Counting { asked: 0, rounds, is_whole };
+            let scope = Scope::Processes(vec![cat.id()]);
+            let mut polling = Polling::start("counting", &scope, counting, false);
+            let last = ended.iter().nth(9).expect("ten rounds");
+            assert_eq!(last, if is_whole { 1 } else { 10 });
+            let counting = polling.stop().expect("it ran");
+            assert!(if is_whole { counting.asked == 2 } else { counting.asked > 10 });
+        }
+        cat.kill().expect("killed");
+        cat.wait().expect("its end");
+    }
 }

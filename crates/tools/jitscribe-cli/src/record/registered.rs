@@ -203,7 +203,11 @@ impl Poll for Lists {
             codes.found = codes.found.saturating_add(polled.found);
             codes.gone.extend(polled.gone.iter().map(|code| (*code, time)));
         }
-        Ok(ControlFlow::Continue(Asked { has_any: polled.has_any, took: polled.took }))
+        Ok(ControlFlow::Continue(Asked {
+            has_any: polled.has_any,
+            is_whole: polled.is_whole,
+            took: polled.took,
+        }))
     }
 
     fn alarms(polls: &Polls) -> Vec<BorrowedFd<'_>> {

@@ -54,6 +54,8 @@ pub struct Polled {
     pub held: Vec<HeldFile>,
     /// Whether the process has files that are gone.
     pub has_gone: bool,
+    /// Whether all were read that could be. Others are tried again at the next poll.
+    pub is_whole: bool,
     /// The processor time that the worker says it took.
     pub took: Duration,
 }
@@ -136,7 +138,8 @@ impl GoneFiles {
         }
         let held = if files.is_empty() { Vec::new() } else { self.hold(files, lasting, left) };
         let took = Duration::from_nanos(listed.took);
-        Ok(Polled { held, has_gone: listed.has_gone, took })
+        let is_whole = self.again.0.is_empty();
+        Ok(Polled { held, has_gone: listed.has_gone, is_whole, took })
     }
 
     /// Opens files.

@@ -49,6 +49,8 @@ pub struct Polled {
     pub found: u64,
     /// Whether there are files that were not yet searched for compilers whose code can be found.
     pub is_partial: bool,
+    /// Whether everything was read that there was. Otherwise the next poll goes on, also if the process has not run in between.
+    pub is_whole: bool,
     /// Whether the process has lists, or a compiler whose code can be found.
     pub has_any: bool,
     /// Whether there may be more code, which is not read.
@@ -65,6 +67,7 @@ impl Polled {
         self.new = self.new.saturating_add(next.new);
         self.found = self.found.saturating_add(next.found);
         self.is_partial = next.is_partial;
+        self.is_whole = next.is_whole;
         self.has_any |= next.has_any;
         self.is_full |= next.is_full;
         self.took = self.took.saturating_add(next.took);
@@ -118,6 +121,9 @@ impl RegisteredCode {
             self.queue.extend(unsearched);
         }
         polled.is_partial = !self.queue.is_empty();
+        // The memory of a process that has a compiler is scanned in parts.
+        polled.is_whole =
+            !polled.is_partial && self.unsearched.0.is_empty() && self.compilers.is_empty();
         polled.has_any = !self.lists.is_empty() || !self.compilers.is_empty() || polled.is_partial;
         Ok(polled)
     }
