@@ -173,9 +173,9 @@ impl Builder {
         self
     }
 
-    /// [`Scribe::load`] returns only when a debugger to which code is shown has been shown the code. Without this setting, if more
-    /// than 256 codes are announced so fast that the debugger would take more than half of the time, those that come too fast are
-    /// shown up to 200 ms later.
+    /// Where code is shown to a debugger, code that is unloaded is removed there before [`Scribe::unload`] returns, however long the
+    /// debugger takes. Without this setting, a debugger that takes more than half of the time is called for it later. New code is
+    /// shown before [`Scribe::load`] returns in either case.
     #[cfg(feature = "gdb")]
     pub fn gdb_synchronous(mut self) -> Self {
         self.flags.gdb_synchronous = true;

@@ -1,9 +1,8 @@
-//! Limits how much of the process's time debuggers may take.
+//! Limits how much of the process's time debuggers may take for what can wait: new code never does.
 
 use std::time::{Duration, Instant};
 
-/// Time in nanoseconds that calls may take before anything waits: as much as one accepts at the start of a debugger, since a stop that comes while
-/// code waits shows frames without names.
+/// Time in nanoseconds that calls may take before anything waits: as much as one accepts at the start of a debugger.
 const CREDIT: u64 = 3_000_000_000;
 /// This many calls in a row never wait, however long they take: on a busy machine, each takes long.
 const FREE: u32 = 1024;

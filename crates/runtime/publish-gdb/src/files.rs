@@ -8,18 +8,22 @@ use fallible::{Map, Vec};
 
 use crate::breakpoint::has_breakpoint;
 use crate::budget::Budget;
-use crate::debugger;
+use crate::debugger::Debugger;
 use crate::descriptor::{self, Entry};
 use crate::waiting::Waiting;
 
 /// This many files of one level are joined into one of the next.
 const FAN: usize = 32;
-/// A file with this many codes or more is not joined.
-const LARGE: usize = 1000;
-/// Files with fewer than 32, and with fewer than 1,000 codes.
+/// This many, where a debugger's work for a file hardly grows with the number of files, as in lldb. What it saves is the call for
+/// each file that is removed.
+const WIDE_FAN: usize = 4096;
+/// A file with this many codes or more is not joined: all of it is made again if new code takes the place of one of its codes.
+const LARGE: usize = 256;
+/// Files with fewer than 32, and with fewer than 256 codes.
 const LEVELS: usize = 2;
-/// This many files of one level are joined even if the debugger's budget is exhausted: more files would cost it more.
-const TOO_MANY: usize = 4 * FAN;
+/// This many times as many files of one level are joined even if the debugger's budget is exhausted: more files would cost it
+/// more.
+const TOO_MANY: usize = 4;
 
 /// The state of what is shown.
 #[derive(Debug)]
@@ -69,7 +73,7 @@ struct Live {
 /// No number of a waiting code.
 const GIVEN: u64 = u64::MAX;
 
-/// Whether code waits until the debugger's budget allows a call.
+/// Whether files are to be made again, or joined, once the debugger's budget allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     Nothing,
@@ -213,25 +217,43 @@ impl Files {
         }
     }
 
-    /// Informs the debugger of everything that is pending, as far as the budget allows.
+    /// Informs the debugger: of all new code at once, and of what was removed as far as the budget allows.
+    ///
+    /// A debugger has no way to ask for code at a stop, which may be the next thing that happens.
     pub(crate) fn flush(&mut self) -> Pending {
         let frees_breakpoint = std::mem::take(&mut self.frees_breakpoint);
         // Before new code is shown, no file may claim its place.
-        while (frees_breakpoint || self.budget.allows())
-            && let Some(slot) = self.stale.pop()
-        {
+        while let Some(slot) = self.next_stale(frees_breakpoint) {
             self.remake(slot, frees_breakpoint);
         }
-        if self.stale.is_empty() && !self.waiting.is_empty() && self.budget.allows() {
-            // All of it, so that nothing waits for more than one turn.
-            while !self.waiting.is_empty() {
-                let file = self.next_waiting();
-                self.show(file);
-            }
-            self.join(false);
+        while !self.waiting.is_empty() {
+            let file = self.next_waiting();
+            self.show(file);
         }
+        while self.budget.allows()
+            && let Some(slot) = self.stale.pop()
+        {
+            self.remake(slot, false);
+        }
+        self.join(false);
         self.join(true);
         if self.is_pending() { Pending::Wait(self.budget.wait()) } else { Pending::Nothing }
+    }
+
+    /// Takes a stale file that must be made again now: any, or one that claims the place of a waiting code.
+    fn next_stale(&mut self, any: bool) -> Option<usize> {
+        if any {
+            return self.stale.pop();
+        }
+        let claims = |slot: &usize| {
+            self.slots.get(*slot).and_then(Option::as_ref).is_some_and(|file| {
+                self.waiting.codes().any(|code| {
+                    file.symfile.claims(code.start..code.start.saturating_add(code.size))
+                })
+            })
+        };
+        let at = self.stale.iter().position(claims)?;
+        Some(self.stale.swap_remove(at))
     }
 
     /// Whether the debugger is yet to be informed of something.
@@ -348,46 +370,53 @@ impl Files {
     }
 
     /// Joins the files of each level that has enough of them.
+    fn join(&mut self, must: bool) {
+        for level in 0..LEVELS {
+            while self.levels.get(level).is_some_and(|files| files.len() >= FAN)
+                && (must || self.budget.allows())
+            {
+                let debugger = Debugger::attached();
+                let fan = if debugger == Debugger::Other { WIDE_FAN } else { FAN };
+                let enough = if must { fan.saturating_mul(TOO_MANY) } else { fan };
+                if self.levels.get(level).is_none_or(|files| files.len() < enough) {
+                    break;
+                }
+                self.join_level(level, debugger);
+            }
+        }
+    }
+
+    /// Joins files of a level, up to as many codes as a large file has.
     ///
     /// gdb gets the new file before the old ones are removed, so that a breakpoint in their code always has a location. For lldb,
     /// the old ones must be removed first: `JITLoaderGDB` unloads their sections by address, and so those of the new file.
-    fn join(&mut self, must: bool) {
-        let enough = if must { TOO_MANY } else { FAN };
-        for level in 0..LEVELS {
-            while self.levels.get(level).is_some_and(|files| files.len() >= enough)
-                && (must || self.budget.allows())
-            {
-                let Some(files) = self.levels.get_mut(level) else { return };
-                let mut count = 0_usize;
-                let slots: Vec<usize> = std::mem::take(files);
-                let live = |slot: usize| {
-                    self.slots
-                        .get(slot)
-                        .and_then(Option::as_ref)
-                        .map_or(0, |file| file.symfile.live())
-                };
-                let taken = slots
-                    .iter()
-                    .take_while(|slot| {
-                        let before = count;
-                        count = count.saturating_add(live(**slot));
-                        before < LARGE
-                    })
-                    .count();
-                let (now, later) = slots.split_at(taken);
-                if let Some(files) = self.levels.get_mut(level) {
-                    files.extend_from_slice(later);
-                }
-                let of = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|file| &file.symfile);
-                let new = self.joined(now.iter().filter_map(of));
-                if debugger::is_gdb() {
-                    self.show(new);
-                    self.hide_all(now);
-                } else {
-                    self.hide_all(now);
-                    self.show(new);
-                }
-            }
+    fn join_level(&mut self, level: usize, debugger: Debugger) {
+        let Some(files) = self.levels.get_mut(level) else { return };
+        let mut count = 0_usize;
+        let slots: Vec<usize> = std::mem::take(files);
+        let live = |slot: usize| {
+            self.slots.get(slot).and_then(Option::as_ref).map_or(0, |file| file.symfile.live())
+        };
+        let taken = slots
+            .iter()
+            .take_while(|slot| {
+                let before = count;
+                count = count.saturating_add(live(**slot));
+                before < LARGE
+            })
+            .count();
+        let (now, later) = slots.split_at(taken);
+        if let Some(files) = self.levels.get_mut(level) {
+            files.extend_from_slice(later);
+        }
+        let of = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|file| &file.symfile);
+        let new = self.joined(now.iter().filter_map(of));
+        if debugger == Debugger::Gdb {
+            self.show(new);
+            self.hide_all(now);
+        } else {
+            self.hide_all(now);
+            self.show(new);
         }
     }
 }
