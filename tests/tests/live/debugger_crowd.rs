@@ -193,9 +193,8 @@ fn knows_a_burst(debugger: Debugger, count: u32) {
         let spaces = " ".repeat(stop);
         let resume = if stop == 0 { "run" } else { "continue" };
         session.ask(&format!("{resume}{spaces}"), &format!("{resume}{spaces}"));
-        stacks.push(
-            session.ask(&format!("backtrace{spaces}"), &format!("thread backtrace{spaces}")),
-        );
+        stacks
+            .push(session.ask(&format!("backtrace{spaces}"), &format!("thread backtrace{spaces}")));
     }
     let answers = session.run(&words);
     for (stack, truth) in stacks.into_iter().zip(truths) {

@@ -21,9 +21,6 @@ const WIDE_FAN: usize = 4096;
 const LARGE: usize = 256;
 /// Files with fewer than 32, and with fewer than 256 codes.
 const LEVELS: usize = 2;
-/// This many times as many files of one level are joined even if the debugger's budget is exhausted: more files would cost it
-/// more.
-const TOO_MANY: usize = 4;
 
 /// The state of what is shown.
 #[derive(Debug)]
@@ -235,8 +232,7 @@ impl Files {
         {
             self.remake(slot, false);
         }
-        self.join(false);
-        self.join(true);
+        self.join();
         if self.is_pending() { Pending::Wait(self.budget.wait()) } else { Pending::Nothing }
     }
 
@@ -369,16 +365,13 @@ impl Files {
         }
     }
 
-    /// Joins the files of each level that has enough of them.
-    fn join(&mut self, must: bool) {
+    /// Joins the files of each level that has enough of them, however busy the debugger is: more files would cost it more.
+    fn join(&mut self) {
         for level in 0..LEVELS {
-            while self.levels.get(level).is_some_and(|files| files.len() >= FAN)
-                && (must || self.budget.allows())
-            {
+            while self.levels.get(level).is_some_and(|files| files.len() >= FAN) {
                 let debugger = Debugger::attached();
                 let fan = if debugger == Debugger::Other { WIDE_FAN } else { FAN };
-                let enough = if must { fan.saturating_mul(TOO_MANY) } else { fan };
-                if self.levels.get(level).is_none_or(|files| files.len() < enough) {
+                if self.levels.get(level).is_none_or(|files| files.len() < fan) {
                     break;
                 }
                 self.join_level(level, debugger);

@@ -31,8 +31,7 @@
 //! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. New code never waits:
 //!   a debugger cannot ask for it at a stop. When 1,024 calls have been made in a row, and have taken three seconds, what else
 //!   there is to do waits until they are at most half of the time: files from which code was removed are made again later, by a
-//!   thread that is created when it is first needed, and more files are left before they are joined. With [`Options::each`], this
-//!   does not wait either.
+//!   thread that is created when it is first needed. With [`Options::each`], this does not wait either.
 //!
 //! A debugger that reads the process's code log needs none of this, but the log's address: see [`LogLocator`].
 //!

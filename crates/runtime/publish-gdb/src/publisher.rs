@@ -25,8 +25,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Removes each code that is unloaded before [`Gdb::unload`] returns, and joins files as soon as there are enough, however much
-    /// of the process's time the debugger takes for it.
+    /// Removes each code that is unloaded before [`Gdb::unload`] returns, however much of the process's time the debugger takes for
+    /// it.
     pub fn each(mut self) -> Self {
         self.each = true;
         self
