@@ -84,7 +84,7 @@ fn knows_the_crowd(debugger: Debugger) {
     for count in COUNTS {
         for churn in [false, true] {
             let count = count.to_string();
-            let mut words = vec![count.as_str(), "--seed", "7", "--again"];
+            let mut words = vec![count.as_str(), "--seed", "7", "--settle", "--again"];
             words.extend(churn.then_some("--churn"));
             knows(debugger, &words);
         }
@@ -179,7 +179,7 @@ fn lldb_of_debian_13_knows_the_crowd() {
     knows_the_crowd(Debugger::NewLldb);
 }
 
-/// Code never waits: at each of the stops, which are at random moments of a burst, the stack is whole.
+/// Code does not wait: at each of the stops, which are at random moments of a burst, the stack is whole.
 fn knows_a_burst(debugger: Debugger, count: u32) {
     const STOPS: usize = 4;
     let (count, stops) = (count.to_string(), STOPS.to_string());
@@ -209,12 +209,10 @@ fn debuggers_know_a_burst() {
     }
 }
 
-/// As many as take each of them far more than the three seconds after which what can wait does.
+/// More than are joined, and than take lldb three seconds. gdb's patience ends after 1,024 calls, if the machine is busy.
 #[test]
-fn debuggers_know_a_long_burst() {
-    for debugger in [Debugger::Gdb, Debugger::NewGdb, Debugger::Lldb, Debugger::NewLldb] {
-        knows_a_burst(debugger, 6000);
-    }
+fn lldb_knows_a_long_burst() {
+    knows_a_burst(Debugger::Lldb, 5000);
 }
 
 #[test]

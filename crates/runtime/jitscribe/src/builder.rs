@@ -173,9 +173,9 @@ impl Builder {
         self
     }
 
-    /// Where code is shown to a debugger, code that is unloaded is removed there before [`Scribe::unload`] returns, however long the
-    /// debugger takes. Without this setting, a debugger that takes more than half of the time is called for it later. New code is
-    /// shown before [`Scribe::load`] returns in either case.
+    /// [`Scribe::load`] returns only when a debugger to which code is shown has been shown the code, and code that is unloaded is
+    /// removed there at once, however long the debugger takes. Without this setting, removals wait when a debugger has taken three
+    /// seconds of the process's time in a row, and so does new code when gdb has taken 15.
     #[cfg(feature = "gdb")]
     pub fn gdb_synchronous(mut self) -> Self {
         self.flags.gdb_synchronous = true;

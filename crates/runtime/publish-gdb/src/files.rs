@@ -216,14 +216,18 @@ impl Files {
 
     /// Informs the debugger: of all new code at once, and of what was removed as far as the budget allows.
     ///
-    /// A debugger has no way to ask for code at a stop, which may be the next thing that happens.
+    /// A debugger has no way to ask for code at a stop, which may be the next thing that happens. Only gdb's patience has an end,
+    /// because what a file costs gdb 16 grows with all the files that it had before.
     pub(crate) fn flush(&mut self) -> Pending {
         let frees_breakpoint = std::mem::take(&mut self.frees_breakpoint);
         // Before new code is shown, no file may claim its place.
-        while let Some(slot) = self.next_stale(frees_breakpoint) {
+        let shows = self.shows_new();
+        while (shows || frees_breakpoint)
+            && let Some(slot) = self.next_stale(frees_breakpoint)
+        {
             self.remake(slot, frees_breakpoint);
         }
-        while !self.waiting.is_empty() {
+        while shows && !self.waiting.is_empty() {
             let file = self.next_waiting();
             self.show(file);
         }
@@ -233,7 +237,17 @@ impl Files {
             self.remake(slot, false);
         }
         self.join();
-        if self.is_pending() { Pending::Wait(self.budget.wait()) } else { Pending::Nothing }
+        if self.is_pending() {
+            Pending::Wait(self.budget.wait(!self.waiting.is_empty()))
+        } else {
+            Pending::Nothing
+        }
+    }
+
+    /// Whether new code is shown now.
+    fn shows_new(&mut self) -> bool {
+        !self.waiting.is_empty()
+            && (self.budget.allows_new() || Debugger::attached() != Debugger::Gdb)
     }
 
     /// Takes a stale file that must be made again now: any, or one that claims the place of a waiting code.

@@ -28,8 +28,9 @@
 //! - **Up to date.** Unloaded code is removed from its file in place. A debugger that is attached, as its breakpoint in
 //!   `__jit_debug_register_code` shows, reads the file again: at once if there is a breakpoint in the code ([`has_breakpoint`]), and
 //!   before other code is shown at this place. Code that is loaded over other code unloads that code.
-//! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. New code never waits:
-//!   a debugger cannot ask for it at a stop. When 1,024 calls have been made in a row, and have taken three seconds, what else
+//! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. New code does not wait:
+//!   a debugger cannot ask for it at a stop. Only where gdb has taken 15 seconds in a row, new code waits until the calls are at most half of
+//!   the time: what a file costs gdb 16 grows with the files that it had before. When 1,024 calls have been made in a row, and have taken three seconds, what else
 //!   there is to do waits until they are at most half of the time: files from which code was removed are made again later, by a
 //!   thread that is created when it is first needed. With [`Options::each`], this does not wait either.
 //!
