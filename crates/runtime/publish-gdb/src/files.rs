@@ -10,17 +10,9 @@ use crate::breakpoint::has_breakpoint;
 use crate::budget::Budget;
 use crate::debugger::Debugger;
 use crate::descriptor::{self, Entry};
+use crate::levels::{FAN, LARGE, LEVELS, WIDE_FAN, level};
+use crate::shown::{File, GIVEN, Given, Live, clear_sections};
 use crate::waiting::Waiting;
-
-/// This many files of one level are joined into one of the next.
-const FAN: usize = 32;
-/// This many, where a debugger's work for a file hardly grows with the number of files, as in lldb. What it saves is the call for
-/// each file that is removed.
-const WIDE_FAN: usize = 4096;
-/// A file with this many codes or more is not joined: all of it is made again if new code takes the place of one of its codes.
-const LARGE: usize = 256;
-/// Files with fewer than 32, and with fewer than 256 codes.
-const LEVELS: usize = 2;
 
 /// The state of what is shown.
 #[derive(Debug)]
@@ -43,32 +35,6 @@ pub(crate) struct Files {
     frees_breakpoint: bool,
     budget: Budget,
 }
-
-/// A file that the runtime made of a code. It is shown at once, and as it is.
-#[derive(Debug)]
-struct Given {
-    entry: Entry,
-    bytes: Vec<u8>,
-}
-
-/// A file in the list.
-#[derive(Debug)]
-struct File {
-    symfile: Symfile,
-    entry: Entry,
-    is_stale: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Live {
-    end: u64,
-    key: u64,
-    /// Its number among the waiting codes, if it still waits; [`GIVEN`] if its file is the runtime's.
-    number: u64,
-}
-
-/// No number of a waiting code.
-const GIVEN: u64 = u64::MAX;
 
 /// Whether files are to be made again, or joined, once the debugger's budget allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,9 +180,7 @@ impl Files {
         }
     }
 
-    /// Informs the debugger: of all new code at once, and of what was removed as far as the budget allows.
-    ///
-    /// A debugger has no way to ask for code at a stop, which may be the next thing that happens. Only gdb's patience has an end,
+    /// Informs the debugger: of all new code at once, and of what was removed as far as the budget allows. A debugger has no way to ask for code at a stop, which may be the next thing that happens. Only gdb's patience has an end,
     /// because what a file costs gdb 16 grows with all the files that it had before.
     pub(crate) fn flush(&mut self) -> Pending {
         let frees_breakpoint = std::mem::take(&mut self.frees_breakpoint);
@@ -425,31 +389,6 @@ impl Files {
             self.hide_all(now);
             self.show(new);
         }
-    }
-}
-
-/// Makes an ELF file one without sections and segments. Other files are left as they are.
-fn clear_sections(file: &mut [u8]) {
-    // The offsets and the numbers in the header, by its class: those of program headers, and those of section headers.
-    let ranges: [Range<usize>; 2] = match file {
-        [0x7f, b'E', b'L', b'F', 1, ..] => [28..36, 44..52],
-        [0x7f, b'E', b'L', b'F', 2, ..] => [32..48, 56..64],
-        _ => return,
-    };
-    for range in ranges {
-        // What is between the numbers is the size of a header, which then has no meaning.
-        if let Some(field) = file.get_mut(range) {
-            field.fill(0);
-        }
-    }
-}
-
-/// The level of a file with this many codes; large files are above the last level.
-fn level(live: usize) -> usize {
-    match live {
-        LARGE.. => LEVELS,
-        FAN.. => 1,
-        _ => 0,
     }
 }
 

@@ -60,8 +60,10 @@ mod debugger;
 mod descriptor;
 mod entry_point;
 mod files;
+mod levels;
 mod log_locator;
 mod publisher;
+mod shown;
 mod try_lock;
 mod waiting;
 
