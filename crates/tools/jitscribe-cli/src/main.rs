@@ -51,6 +51,7 @@ mod symbols;
 mod text;
 mod top;
 mod unnamed;
+mod unusable;
 mod valgrind;
 mod view;
 mod windows;
