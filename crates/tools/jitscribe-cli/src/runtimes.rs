@@ -93,8 +93,8 @@ pub enum When {
     Always,
     /// If call chains are unwound by DWARF, so that unwind info is useful.
     Dwarf,
-    /// If a signal ends the command: a jitdump that is written through a buffer lacks its end then.
-    EndBySignal,
+    /// If perf maps are wanted beside jitdumps ([`Maps::BesideDumps`]).
+    BesideDumps,
     /// If there is a Java agent (`true`), or if there is none (`false`).
     JavaAgent(bool),
     /// If files in the folder for dumps may be mapped as code: the runtime exits if it cannot map its dump.
@@ -121,13 +121,14 @@ pub enum Stacks {
     Debugger,
 }
 
-/// How the command ends.
+/// Whether a runtime that writes its jitdump through a buffer also writes a perf map, line by line. A signal that ends it (Ctrl-C, a
+/// crash) loses what is in the buffer: of V8's dump up to 2 MB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By itself, as a rule.
-    Own,
-    /// By a signal of ours.
-    BySignal,
+pub enum Maps {
+    /// Only where it writes no jitdump.
+    InsteadOfDumps,
+    /// Also beside a jitdump.
+    BesideDumps,
 }
 
 /// This does not turn on PHP's JIT; code that it compiles is written to a jitdump and a perf map. Without
@@ -146,8 +147,8 @@ const fn for_dwarf(name: &'static str, value: &'static str, merge: Merge) -> Var
     Variable { name, value, merge, when: When::Dwarf }
 }
 
-const fn for_end_by_signal(name: &'static str, value: &'static str, merge: Merge) -> Variable {
-    Variable { name, value, merge, when: When::EndBySignal }
+const fn beside_dumps(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::BesideDumps }
 }
 
 const fn for_java(agent: bool, options: &'static str) -> Variable {
@@ -173,7 +174,7 @@ pub const RUNTIMES: &[Runtime] = &[
             always("NODE_OPTIONS", "--perf-prof --interpreted-frames-native-stack", SPACE),
             for_dwarf("NODE_OPTIONS", "--perf-prof-unwinding-info", SPACE),
             // V8 writes the jitdump through a buffer of 2 MB, and the perf map line by line.
-            for_end_by_signal("NODE_OPTIONS", "--perf-basic-prof", SPACE),
+            beside_dumps("NODE_OPTIONS", "--perf-basic-prof", SPACE),
         ],
         flags: &[
             &["--perf-prof-path={dumps}"],
@@ -199,7 +200,7 @@ pub const RUNTIMES: &[Runtime] = &[
                  --log-code,--log-source-code,--logfile={dumps}/v8.log",
                 Merge::Append(","),
             ),
-            for_end_by_signal(
+            beside_dumps(
                 "DENO_V8_FLAGS",
                 "--perf-basic-prof,--perf-basic-prof-path={dumps}",
                 Merge::Append(","),
@@ -592,7 +593,7 @@ pub struct Preparation {
 impl Preparation {
     /// Prepares `command`. Its runtimes may write to the folder `dumps`, which also gets our own
     /// settings.
-    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks, end: End) -> Result<Self> {
+    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks, maps: Maps) -> Result<Self> {
         let php_ini = dumps.join("php-ini");
         fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
         let settings = php_ini.join("jitscribe.ini");
@@ -604,7 +605,7 @@ impl Preparation {
         let is_wanted = |when| match when {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
-            When::EndBySignal => end == End::BySignal,
+            When::BesideDumps => maps == Maps::BesideDumps,
             When::JavaAgent(agent) => agent == java_agent.is_some(),
             When::DumpsAreMappable => are_mappable(dumps),
         };
@@ -626,7 +627,7 @@ impl Preparation {
 
     /// Like [`Self::of`], for a command that a debugger runs.
     pub fn for_debugger(command: &[OsString], dumps: &Path) -> Result<Self> {
-        let prepared = Self::of(command, dumps, Stacks::Debugger, End::Own)?;
+        let prepared = Self::of(command, dumps, Stacks::Debugger, Maps::InsteadOfDumps)?;
         // PHP reads the files of a folder in the order of their names, so this one overrides jitscribe.ini.
         let settings = dumps.join("php-ini/jitscribe_debugger.ini");
         fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
@@ -814,10 +815,10 @@ mod tests {
     use super::*;
 
     fn with(stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
-        ending(End::Own, stacks, users)
+        asked(Maps::InsteadOfDumps, stacks, users)
     }
 
-    fn ending(end: End, stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn asked(maps: Maps, stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
         let places = Places {
             dumps: Path::new("/d"),
             php_ini: Path::new("/d/php-ini"),
@@ -828,7 +829,7 @@ mod tests {
         let is_wanted = |when| match when {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
-            When::EndBySignal => end == End::BySignal,
+            When::BesideDumps => maps == Maps::BesideDumps,
             When::JavaAgent(agent) => agent,
             When::DumpsAreMappable => true,
         };
@@ -991,8 +992,8 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_a_signal_ends_writes_a_perf_map_too() {
-        let set = ending(End::BySignal, Stacks::FramePointers, &[]);
+    fn a_perf_map_beside_the_jitdump_has_what_a_signal_loses() {
+        let set = asked(Maps::BesideDumps, Stacks::FramePointers, &[]);
         let node = "--perf-prof --interpreted-frames-native-stack --perf-basic-prof";
         assert_eq!(set["NODE_OPTIONS"], node);
         let deno = &set["DENO_V8_FLAGS"];

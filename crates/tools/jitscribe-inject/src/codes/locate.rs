@@ -80,6 +80,8 @@ pub struct SeenProcess {
     pub inner: u32,
     /// A path by which its root folder can still be reached, if that is not ours.
     pub root: Option<PathBuf>,
+    /// Whether it writes a perf map only because the recording asked it to: the map is removed, and perf does not see it.
+    pub is_asked: bool,
 }
 
 /// The result of the search.
@@ -443,8 +445,10 @@ impl Search<'_> {
         }
         self.used.insert(path.clone());
         let pid = self.index.processes.pid(space);
-        let known_to_perf =
-            kind == Kind::PerfMap && path == Path::new(&format!("/tmp/perf-{pid}.map"));
+        let is_asked = self.paths.processes.get(&pid).is_some_and(|process| process.is_asked);
+        let known_to_perf = kind == Kind::PerfMap
+            && !is_asked
+            && path == Path::new(&format!("/tmp/perf-{pid}.map"));
         let v8_logs = if kind == Kind::Jitdump { self.v8_logs(&path, pid) } else { Vec::new() };
         self.found.sources.push(Source {
             kind,
