@@ -24,6 +24,7 @@ mod files;
 mod firefox_server;
 mod fleet;
 mod foreign;
+mod heap_image;
 mod html;
 mod inject;
 mod java_agent;

@@ -47,6 +47,8 @@ pub struct Runtime {
     pub debugger_switch: &'static str,
     /// Whether it writes its jitdumps below `$JITDUMPDIR/.debug/jit`, or `~/.debug/jit`.
     pub in_jitdumpdir: bool,
+    /// How the name of a file ends in which it keeps compiled code, and which is no object file; empty if it has none.
+    pub heap_image: &'static str,
 }
 
 /// A runtime without any settings.
@@ -62,6 +64,7 @@ const PLAIN: Runtime = Runtime {
     advice: "",
     debugger_switch: "",
     in_jitdumpdir: false,
+    heap_image: "",
 };
 
 /// An environment variable.
@@ -406,6 +409,7 @@ pub const RUNTIMES: &[Runtime] = &[
         advice: "jitscribe record -- julia app.jl, or start it with ENABLE_GDBLISTENER=1; before 1.9, Julia must be built with USE_PERF_JITEVENTS=1",
         debugger_switch: "ENABLE_JITPROFILING=1",
         in_jitdumpdir: true,
+        ..PLAIN
     },
     // Seen with 14: PerfJITEventListener.cpp creates .debug/jit/ in this folder instead of in $HOME. perf's
     // own Java agent does the same.
@@ -422,6 +426,7 @@ pub const RUNTIMES: &[Runtime] = &[
                  create that folder, it prints \"could not create jit cache directory\" and writes none",
         debugger_switch: "JITDUMPDIR=/tmp",
         in_jitdumpdir: true,
+        ..PLAIN
     },
     // Wasmtime's book, "Profiling"; the command reads no variable.
     Runtime {
@@ -573,6 +578,16 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Guile",
         mapped: &["libguile-3", "guile"],
         advice: "it does not report where its compiled code is; GUILE_JIT_THRESHOLD=-1 turns its JIT off",
+        ..PLAIN
+    },
+    // Seen with 2.2.9. It has no switch, but a program can list all functions itself.
+    Runtime {
+        name: "SBCL",
+        mapped: &["sbcl"],
+        heap_image: ".core",
+        switch: "a perf map",
+        advice: "jitscribe record -- sbcl --noinform --load perf-map.lisp --script app.lisp, with the perf-map.lisp in docs/runtimes/sbcl.md, which \
+                 writes one at the end",
         ..PLAIN
     },
 ];

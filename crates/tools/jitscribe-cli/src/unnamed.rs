@@ -15,7 +15,7 @@ use profile_recording::RecordedProfile;
 
 use crate::runtimes::{Merge, Runtime, runtimes_of_files};
 use crate::text::{self, percent};
-use crate::{jitdump_folder, note};
+use crate::{heap_image, jitdump_folder, note};
 
 /// Number of processes that are described.
 const PROCESSES: usize = 3;
@@ -150,6 +150,7 @@ pub fn lines_of_profile(recorded: &RecordedProfile<'_>) -> Vec<String> {
         }
         lines.extend(of_process);
     }
+    lines.extend(heap_image::lines(recorded));
     lines
 }
 
@@ -221,7 +222,8 @@ pub fn advice(files: &[PathBuf], started: Started<'_>) -> Vec<String> {
     lines
 }
 
-fn advice_for(runtime: &Runtime, started: Started<'_>) -> String {
+/// What to do for a runtime that is there.
+pub fn advice_for(runtime: &Runtime, started: Started<'_>) -> String {
     let Runtime { name, switch, advice, variables, flags, .. } = runtime;
     let user_value = || {
         let kept = variables.iter().filter(|variable| matches!(variable.merge, Merge::Keep));

@@ -77,6 +77,31 @@ fn what_a_source_covers_is_compared_with_the_samples() {
     assert_eq!(report["unnamed"][0]["memory"][0]["first"], CODE + 0x2010, "{report}");
 }
 
+/// SBCL's functions are in a file that is no object file.
+#[test]
+fn code_in_a_heap_image_without_symbols_is_noticed() {
+    let scene = Scene::new();
+    let core = scene.name("sbcl.core");
+    let page = |of: &str| {
+        let mut recording = recording(&["/usr/bin/sbcl"], false);
+        recording.map(PID, MARKER, of, 3 * MS);
+        for time in 20..60 {
+            recording.sample(PID, MARKER.start + 0x20, time * MS);
+        }
+        scene.write("perf.data", recording.file()).write("sbcl.core", "no object file");
+        scene.ask("report -q -f -i perf.data -o page.html").ok();
+        let page = scene.read("page.html");
+        unnamed_of_page(std::str::from_utf8(&page).expect("UTF-8")).join("\n")
+    };
+    let shown = page(&core);
+    assert!(shown.contains("process 5000007 (app): 40 samples (80.0 % of all)"), "{shown}");
+    assert!(shown.contains("it is SBCL without a perf map"), "{shown}");
+    assert_eq!(page("/usr/lib/libother.so"), "");
+    // Where a map has names for it, there is nothing to say.
+    scene.write(MAP, format!("{:x} 1000 named\n", MARKER.start));
+    assert_eq!(page(&core), "");
+}
+
 /// A recording of node with samples in unnamed code, and the mark of a jitdump at this path, if there is one.
 fn node_with(marker: Option<&str>) -> Recording {
     let mut recording = recording(&["/usr/bin/node"], true);
