@@ -15,7 +15,7 @@ use profile_recording::RecordedProfile;
 
 use crate::runtimes::{Merge, Runtime, runtimes_of_files};
 use crate::text::{self, percent};
-use crate::{heap_image, jitdump_folder, note};
+use crate::{jitdump_folder, note};
 
 /// Number of processes that are described.
 const PROCESSES: usize = 3;
@@ -150,7 +150,6 @@ pub fn lines_of_profile(recorded: &RecordedProfile<'_>) -> Vec<String> {
         }
         lines.extend(of_process);
     }
-    lines.extend(heap_image::lines(recorded));
     lines
 }
 
