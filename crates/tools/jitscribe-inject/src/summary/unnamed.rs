@@ -66,7 +66,7 @@ pub(crate) fn processes(
                 samples: memory.iter().map(|memory| memory.samples).sum(),
                 mappings: memory.len(),
                 memory: memory.into_iter().take(MAPPINGS).collect(),
-                unusable: of_process(unusable, pid).cloned().take(UNUSABLE).collect(),
+                unusable: of_process(unusable, pid).take(UNUSABLE).cloned().collect(),
                 files: mapped_files(index, space),
             }
         })
