@@ -121,6 +121,7 @@ Java with its compiler and jcmd|jcmd|openjdk-17-jdk-headless
 JavaScriptCore|/usr/bin/jsc|libjavascriptcoregtk-4.0-bin
 Rakudo|rakudo|rakudo
 PyPy|pypy3|pypy3
+SBCL|sbcl|sbcl
 Rakudo on MoarVM by name|rakudo-m|rakudo
 Mono|mono|mono-runtime-sgen
 the C# compiler|mcs|mono-mcs

@@ -42,6 +42,7 @@ mod qemu;
 mod readme;
 mod registered;
 mod runtimes;
+mod sbcl;
 mod source_lines;
 mod summary;
 mod tails;

@@ -47,6 +47,8 @@ pub struct Runtime {
     pub debugger_switch: &'static str,
     /// Whether it writes its jitdumps below `$JITDUMPDIR/.debug/jit`, or `~/.debug/jit`.
     pub in_jitdumpdir: bool,
+    /// How the name of a file ends in which it keeps compiled code, and which is no object file; empty if it has none.
+    pub heap_image: &'static str,
 }
 
 /// A runtime without any settings.
@@ -62,6 +64,7 @@ const PLAIN: Runtime = Runtime {
     advice: "",
     debugger_switch: "",
     in_jitdumpdir: false,
+    heap_image: "",
 };
 
 /// An environment variable.
@@ -93,8 +96,8 @@ pub enum When {
     Always,
     /// If call chains are unwound by DWARF, so that unwind info is useful.
     Dwarf,
-    /// If a signal ends the command: a jitdump that is written through a buffer lacks its end then.
-    EndBySignal,
+    /// If perf maps are wanted beside jitdumps ([`Maps::BesideDumps`]).
+    BesideDumps,
     /// If there is a Java agent (`true`), or if there is none (`false`).
     JavaAgent(bool),
     /// If files in the folder for dumps may be mapped as code: the runtime exits if it cannot map its dump.
@@ -121,13 +124,14 @@ pub enum Stacks {
     Debugger,
 }
 
-/// How the command ends.
+/// Whether a runtime that writes its jitdump through a buffer also writes a perf map, line by line. A signal that ends it (Ctrl-C, a
+/// crash) loses what is in the buffer: of V8's dump up to 2 MB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By itself, as a rule.
-    Own,
-    /// By a signal of ours.
-    BySignal,
+pub enum Maps {
+    /// Only where it writes no jitdump.
+    InsteadOfDumps,
+    /// Also beside a jitdump.
+    BesideDumps,
 }
 
 /// This does not turn on PHP's JIT; code that it compiles is written to a jitdump and a perf map. Without
@@ -146,8 +150,8 @@ const fn for_dwarf(name: &'static str, value: &'static str, merge: Merge) -> Var
     Variable { name, value, merge, when: When::Dwarf }
 }
 
-const fn for_end_by_signal(name: &'static str, value: &'static str, merge: Merge) -> Variable {
-    Variable { name, value, merge, when: When::EndBySignal }
+const fn beside_dumps(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::BesideDumps }
 }
 
 const fn for_java(agent: bool, options: &'static str) -> Variable {
@@ -173,7 +177,7 @@ pub const RUNTIMES: &[Runtime] = &[
             always("NODE_OPTIONS", "--perf-prof --interpreted-frames-native-stack", SPACE),
             for_dwarf("NODE_OPTIONS", "--perf-prof-unwinding-info", SPACE),
             // V8 writes the jitdump through a buffer of 2 MB, and the perf map line by line.
-            for_end_by_signal("NODE_OPTIONS", "--perf-basic-prof", SPACE),
+            beside_dumps("NODE_OPTIONS", "--perf-basic-prof", SPACE),
         ],
         flags: &[
             &["--perf-prof-path={dumps}"],
@@ -199,7 +203,7 @@ pub const RUNTIMES: &[Runtime] = &[
                  --log-code,--log-source-code,--logfile={dumps}/v8.log",
                 Merge::Append(","),
             ),
-            for_end_by_signal(
+            beside_dumps(
                 "DENO_V8_FLAGS",
                 "--perf-basic-prof,--perf-basic-prof-path={dumps}",
                 Merge::Append(","),
@@ -405,6 +409,7 @@ pub const RUNTIMES: &[Runtime] = &[
         advice: "jitscribe record -- julia app.jl, or start it with ENABLE_GDBLISTENER=1; before 1.9, Julia must be built with USE_PERF_JITEVENTS=1",
         debugger_switch: "ENABLE_JITPROFILING=1",
         in_jitdumpdir: true,
+        ..PLAIN
     },
     // Seen with 14: PerfJITEventListener.cpp creates .debug/jit/ in this folder instead of in $HOME. perf's
     // own Java agent does the same.
@@ -421,6 +426,7 @@ pub const RUNTIMES: &[Runtime] = &[
                  create that folder, it prints \"could not create jit cache directory\" and writes none",
         debugger_switch: "JITDUMPDIR=/tmp",
         in_jitdumpdir: true,
+        ..PLAIN
     },
     // Wasmtime's book, "Profiling"; the command reads no variable.
     Runtime {
@@ -574,6 +580,16 @@ pub const RUNTIMES: &[Runtime] = &[
         advice: "it does not report where its compiled code is; GUILE_JIT_THRESHOLD=-1 turns its JIT off",
         ..PLAIN
     },
+    // Seen with 2.2.9. It has no switch, but a program can list all functions itself.
+    Runtime {
+        name: "SBCL",
+        mapped: &["sbcl"],
+        heap_image: ".core",
+        switch: "a perf map",
+        advice: "jitscribe record -- sbcl --noinform --load perf-map.lisp --script app.lisp, with the perf-map.lisp in docs/runtimes/sbcl.md, which \
+                 writes one at the end",
+        ..PLAIN
+    },
 ];
 
 /// A command and its environment, prepared so that the runtimes in it announce their code.
@@ -592,7 +608,7 @@ pub struct Preparation {
 impl Preparation {
     /// Prepares `command`. Its runtimes may write to the folder `dumps`, which also gets our own
     /// settings.
-    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks, end: End) -> Result<Self> {
+    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks, maps: Maps) -> Result<Self> {
         let php_ini = dumps.join("php-ini");
         fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
         let settings = php_ini.join("jitscribe.ini");
@@ -604,7 +620,7 @@ impl Preparation {
         let is_wanted = |when| match when {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
-            When::EndBySignal => end == End::BySignal,
+            When::BesideDumps => maps == Maps::BesideDumps,
             When::JavaAgent(agent) => agent == java_agent.is_some(),
             When::DumpsAreMappable => are_mappable(dumps),
         };
@@ -626,7 +642,7 @@ impl Preparation {
 
     /// Like [`Self::of`], for a command that a debugger runs.
     pub fn for_debugger(command: &[OsString], dumps: &Path) -> Result<Self> {
-        let prepared = Self::of(command, dumps, Stacks::Debugger, End::Own)?;
+        let prepared = Self::of(command, dumps, Stacks::Debugger, Maps::InsteadOfDumps)?;
         // PHP reads the files of a folder in the order of their names, so this one overrides jitscribe.ini.
         let settings = dumps.join("php-ini/jitscribe_debugger.ini");
         fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
@@ -814,10 +830,10 @@ mod tests {
     use super::*;
 
     fn with(stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
-        ending(End::Own, stacks, users)
+        asked(Maps::InsteadOfDumps, stacks, users)
     }
 
-    fn ending(end: End, stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn asked(maps: Maps, stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
         let places = Places {
             dumps: Path::new("/d"),
             php_ini: Path::new("/d/php-ini"),
@@ -828,7 +844,7 @@ mod tests {
         let is_wanted = |when| match when {
             When::Always => true,
             When::Dwarf => stacks != Stacks::FramePointers,
-            When::EndBySignal => end == End::BySignal,
+            When::BesideDumps => maps == Maps::BesideDumps,
             When::JavaAgent(agent) => agent,
             When::DumpsAreMappable => true,
         };
@@ -991,8 +1007,8 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_a_signal_ends_writes_a_perf_map_too() {
-        let set = ending(End::BySignal, Stacks::FramePointers, &[]);
+    fn a_perf_map_beside_the_jitdump_has_what_a_signal_loses() {
+        let set = asked(Maps::BesideDumps, Stacks::FramePointers, &[]);
         let node = "--perf-prof --interpreted-frames-native-stack --perf-basic-prof";
         assert_eq!(set["NODE_OPTIONS"], node);
         let deno = &set["DENO_V8_FLAGS"];

@@ -14,7 +14,7 @@ use profile_text::TierSamples;
 use serde::Serialize;
 
 use crate::Result;
-use crate::recorded;
+use crate::{heap_image, recorded};
 
 /// Number of functions in a summary.
 const TOP: usize = 10;
@@ -32,6 +32,8 @@ pub struct SampleSummary {
     pub stacks: Option<StackCounts>,
     /// The jitted functions with the most samples.
     pub top: Vec<TopFunction>,
+    /// What is said of code without a name in heap images.
+    pub in_heap_images: Vec<String>,
 }
 
 /// A jitted function with samples.
@@ -74,6 +76,7 @@ impl SampleSummary {
 
     /// Of a recording that was read.
     pub fn of(recorded: &mut RecordedProfile<'_>) -> Self {
+        let in_heap_images = heap_image::lines(recorded);
         let RecordedProfile { profile, code, stacks, .. } = recorded;
         let totals = Totals::all(profile);
         let is_jitted = |id: FunctionId| is_jitted(profile, id);
@@ -90,6 +93,7 @@ impl SampleSummary {
             with_lines: with_lines(profile),
             activities: Activities::of(profile, profile.samples().iter()),
             stacks: stacks.clone(),
+            in_heap_images,
         }
     }
 }

@@ -2,13 +2,16 @@
 //! makes the runtime that was found announce its code.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Report, SourceReport, UnnamedProcess, inferred_name};
-use profile::{Code, FunctionKind, ProcessId, Profile, UNNAMED_CODE};
+use jitscribe_inject::{
+    Report, SourceReport, UnnamedProcess, Unusable, UnusableFile, inferred_name,
+};
+use profile::{Code, FunctionKind, ProcessId, UNNAMED_CODE};
+use profile_recording::RecordedProfile;
 
 use crate::runtimes::{Merge, Runtime, runtimes_of_files};
 use crate::text::{self, percent};
@@ -62,9 +65,16 @@ fn lines(report: &Report, started: Started<'_>) -> Vec<String> {
             percent(process.samples, jitted),
         ));
         lines.push(format!("  sampled: {}", memory(process)));
-        let sources: Vec<&SourceReport> = sources_of(process.pid).collect();
+        lines.extend(process.unusable.iter().take(ITEMS).map(indented));
+        let is_usable =
+            |source: &&SourceReport| !process.unusable.iter().any(|file| file.path == source.path);
+        let sources: Vec<&SourceReport> = sources_of(process.pid).filter(is_usable).collect();
         for source in sources.iter().take(ITEMS) {
             lines.push(format!("  {}", coverage(source, process)));
+        }
+        // It had been asked to announce its code.
+        if !process.unusable.is_empty() {
+            continue;
         }
         if sources.is_empty() {
             lines.push("  no jitdump and no perf map of this process was found".into());
@@ -80,9 +90,15 @@ fn lines(report: &Report, started: Started<'_>) -> Vec<String> {
     lines
 }
 
-/// The same of a recording that is shown, where memory without a source has inferred names. `files` are those that each process mapped.
-pub fn lines_of_profile(profile: &Profile, files: &BTreeMap<u32, Vec<PathBuf>>) -> Vec<String> {
+fn indented(file: &UnusableFile) -> String {
+    format!("  {}", crate::unusable::line(file))
+}
+
+/// The same of a recording that is shown, where memory without a source has inferred names.
+pub fn lines_of_profile(recorded: &RecordedProfile<'_>) -> Vec<String> {
+    let RecordedProfile { profile, mapped_files, unusable, .. } = recorded;
     let mut unnamed: BTreeMap<ProcessId, (u64, Range<u64>)> = BTreeMap::new();
+    let mut with_names: BTreeSet<ProcessId> = BTreeSet::new();
     let (mut jitted, mut named) = (0u64, 0u64);
     for sample in profile.samples().iter() {
         let Some(frame) = profile.frames_of(sample.stack).next() else { continue };
@@ -93,11 +109,12 @@ pub fn lines_of_profile(profile: &Profile, files: &BTreeMap<u32, Vec<PathBuf>>) 
             continue;
         }
         jitted += 1;
+        let process = profile.thread(sample.thread).process;
         if !is_unnamed {
             named += 1;
+            with_names.insert(process);
             continue;
         }
-        let process = profile.thread(sample.thread).process;
         // Of code in an image, the frame has the address in the file.
         let code = frame.code.map(|code| profile.code(code));
         let in_process =
@@ -112,8 +129,8 @@ pub fn lines_of_profile(profile: &Profile, files: &BTreeMap<u32, Vec<PathBuf>>) 
     let is_much = |samples: u64| samples.saturating_mul(20) >= jitted;
     unnamed.retain(|(_, (samples, _))| named.saturating_mul(2) < jitted && is_much(*samples));
     let mut lines = Vec::new();
-    for (process, (samples, range)) in unnamed.into_iter().take(PROCESSES) {
-        let process = profile.process(process);
+    for (id, (samples, range)) in unnamed.into_iter().take(PROCESSES) {
+        let process = profile.process(id);
         lines.push(format!(
             "process {} ({}): {samples} samples ({} of those in jitted code) are in executable memory that no source describes, at {}",
             process.pid,
@@ -121,8 +138,17 @@ pub fn lines_of_profile(profile: &Profile, files: &BTreeMap<u32, Vec<PathBuf>>) 
             percent(samples, jitted),
             addresses(&range),
         ));
-        let files = files.get(&process.pid).map(Vec::as_slice).unwrap_or_default();
-        lines.extend(advice(files, Started::default()));
+        // Where other code has names, the jitdump may be gone because it is in the recording.
+        let is_known = |file: &&UnusableFile| {
+            file.pid == process.pid && (file.why != Unusable::Missing || !with_names.contains(&id))
+        };
+        let of_process: Vec<String> =
+            unusable.iter().filter(is_known).take(ITEMS).map(crate::unusable::line).collect();
+        if of_process.is_empty() {
+            let files = mapped_files.get(&process.pid).map(Vec::as_slice).unwrap_or_default();
+            lines.extend(advice(files, Started::default()));
+        }
+        lines.extend(of_process);
     }
     lines
 }
@@ -195,7 +221,8 @@ pub fn advice(files: &[PathBuf], started: Started<'_>) -> Vec<String> {
     lines
 }
 
-fn advice_for(runtime: &Runtime, started: Started<'_>) -> String {
+/// What to do for a runtime that is there.
+pub fn advice_for(runtime: &Runtime, started: Started<'_>) -> String {
     let Runtime { name, switch, advice, variables, flags, .. } = runtime;
     let user_value = || {
         let kept = variables.iter().filter(|variable| matches!(variable.merge, Merge::Keep));

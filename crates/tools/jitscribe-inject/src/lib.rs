@@ -109,6 +109,7 @@ pub use codes::source_lines::{
     CachedResolver, SourceFolders, SourceOptions, SourceResolver, source_name,
 };
 pub use codes::sources::{Codes, Sources};
+pub use codes::unusable::{Unusable, UnusableFile};
 pub use error::{Error, Result};
 pub use injector::Injector;
 pub use plan::output_limits;

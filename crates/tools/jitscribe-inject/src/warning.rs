@@ -255,6 +255,8 @@ pub enum NothingApplied {
     NoCode,
     /// The recording has markers, but no jitdump was found.
     DumpsMissing,
+    /// Perf maps were found, or jitdumps without a marker, but none can be used.
+    Unusable,
     /// The recording has no marker, and no perf map was found.
     NoFiles,
 }
@@ -410,6 +412,9 @@ impl Display for Warning {
                 }
                 NothingApplied::DumpsMissing => {
                     "nothing was applied: none of the recorded dumps can be used"
+                }
+                NothingApplied::Unusable => {
+                    "nothing was applied: no jitdump or perf map that was found can be used"
                 }
                 NothingApplied::NoFiles => {
                     "nothing was applied: the recording shows no jitdump and no perf map was found; for a file elsewhere, use \

@@ -73,6 +73,8 @@ use std::path::Path;
 use jitscribe_inject::{Progress, Recording};
 use perf_data::Input;
 
+use injected::Injected;
+
 pub use jitscribe_inject::{Error, Result};
 pub use options::Options;
 pub use recorded_code::RecordedCode;
@@ -102,8 +104,10 @@ pub fn read_input<'f>(
 ) -> Result<RecordedProfile<'f>> {
     let recording = Recording::read(path, input, progress)?;
     let mut warnings = Vec::from_iter(recording.warning());
-    let (mut recording, folder) = injected::injected(recording, options, progress, &mut warnings)?;
+    let Injected { mut recording, folder, unusable } =
+        injected::injected(recording, options, progress, &mut warnings)?;
     let mut recorded = reader::read(path, &mut recording, folder, options, progress)?;
+    recorded.unusable = unusable;
     recorded.warnings.splice(0..0, warnings);
     Ok(recorded)
 }

@@ -267,6 +267,13 @@ impl<'f> Namer<'f> {
         let ids = self.module_ids.iter().map(|(&number, &id)| (id, number)).collect();
         users.add_functions(&profile, &ids);
         let code = code.showing(users, self.source_folders);
-        RecordedProfile { code, profile, stacks: None, mapped_files: BTreeMap::new(), warnings }
+        RecordedProfile {
+            code,
+            profile,
+            stacks: None,
+            mapped_files: BTreeMap::new(),
+            unusable: Vec::new(),
+            warnings,
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use jitscribe_inject::{StackCounts, Warning};
+use jitscribe_inject::{StackCounts, UnusableFile, Warning};
 use profile::Profile;
 
 use crate::recorded_code::RecordedCode;
@@ -20,6 +20,8 @@ pub struct RecordedProfile<'f> {
     pub stacks: Option<StackCounts>,
     /// The files that each sampled process has mapped, for up to 64 processes.
     pub mapped_files: BTreeMap<u32, Vec<PathBuf>>,
+    /// Jitdumps and perf maps of the recorded processes that cannot be used.
+    pub unusable: Vec<UnusableFile>,
     /// What was left out or put right.
     pub warnings: Vec<Warning>,
 }

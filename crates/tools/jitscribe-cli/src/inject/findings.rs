@@ -22,7 +22,7 @@ pub fn print_named(report: &Report) {
 
 /// Reports what the samples show: what was done, and in which functions. `named` is the number of samples in named code.
 pub fn print_summary(summary: &SampleSummary, named: u64) {
-    let SampleSummary { samples, with_lines, activities, stacks, top } = summary;
+    let SampleSummary { samples, with_lines, activities, stacks, top, in_heap_images } = summary;
     if named > 0 {
         note::say(format_args!(
             "{with_lines} of the named samples ({}) have source lines",
@@ -56,5 +56,8 @@ pub fn print_summary(summary: &SampleSummary, named: u64) {
             function.samples,
             text::short(function.name.as_bytes())
         ));
+    }
+    for line in in_heap_images {
+        note::say(line);
     }
 }

@@ -1,4 +1,5 @@
-//! Removes the files that V8 wrote to the working directory of recorded processes only because `record` asked it to.
+//! Removes the files that V8 wrote only because `record` asked it to: in the working directory of recorded processes, and perf maps
+//! in `/tmp`.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -11,7 +12,7 @@ use jitscribe_inject::files::pid_of_v8_log;
 use rustix::fs::{AtFlags, OFlags, unlinkat};
 use rustix::process::geteuid;
 
-use super::follow::is_dump_of;
+use super::follow::{is_dump_of, is_map_of, map_name};
 use crate::inject::Report;
 
 /// The most entries of a folder that are searched for logs.
@@ -20,25 +21,36 @@ const ENTRIES: usize = 100_000;
 /// An upper bound for the rounding of file times.
 const ROUNDED: Duration = Duration::from_millis(500);
 
-/// Removes V8's dumps and logs of these processes that were created since `begun`.
+/// Removes V8's dumps, logs and perf maps of these processes that were created since `begun`.
 pub fn remove(report: &Report, pids: &BTreeSet<u32>, begun: SystemTime) {
     for source in report.sources.iter().filter(|source| pids.contains(&source.pid)) {
         let is_over = !Path::new("/proc").join(source.pid.to_string()).exists();
-        if is_over
-            && is_dump_of(&source.path, source.pid)
-            && let Some(folder) = source.path.parent()
-        {
-            // What cannot be removed is listed at the end.
+        let Some(folder) = source.path.parent().filter(|_| is_over) else { continue };
+        // What cannot be removed is listed at the end.
+        if is_dump_of(&source.path, source.pid) {
             let _ = remove_from(folder, source.pid, begun);
+        } else if is_map_of(&source.path, source.pid) {
+            let _ = remove_map(folder, source.pid, begun);
         }
     }
 }
 
-fn remove_from(folder: &Path, pid: u32, begun: SystemTime) -> std::io::Result<()> {
+/// A folder that stays the same if its path comes to lead elsewhere, and a path to it.
+fn open_folder(folder: &Path) -> std::io::Result<(File, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let folder =
         OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(folder)?;
     let here = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    Ok((folder, here))
+}
+
+fn remove_map(folder: &Path, pid: u32, begun: SystemTime) -> std::io::Result<()> {
+    let (folder, here) = open_folder(folder)?;
+    remove_file(&folder, &here, &map_name(pid), begun)
+}
+
+fn remove_from(folder: &Path, pid: u32, begun: SystemTime) -> std::io::Result<()> {
+    let (folder, here) = open_folder(folder)?;
     remove_file(&folder, &here, &format!("jit-{pid}.dump"), begun)?;
     // The folder of another user may have any number of entries, and block when it is read.
     if folder.metadata()?.uid() == geteuid().as_raw() {
@@ -94,9 +106,13 @@ mod tests {
             remove_from(folder.path(), 70, later).expect("nothing to do");
             assert_eq!(names(), kept);
         }
+        write("perf-7.map");
+        write("perf-70.map");
+        remove_map(folder.path(), 7, begun).expect("removed");
+        assert_eq!(names().len(), kept.len() + 1);
         // A link is not followed, and not removed.
         std::os::unix::fs::symlink("app.js", folder.path().join("jit-8.dump")).expect("a link");
         remove_from(folder.path(), 8, begun).expect("nothing to do");
-        assert_eq!(names().len(), kept.len() + 1);
+        assert_eq!(names().len(), kept.len() + 2);
     }
 }

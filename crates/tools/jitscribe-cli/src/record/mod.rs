@@ -53,7 +53,7 @@ use crate::files::Named;
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
 use crate::perf_access::{self, Recorded};
-use crate::runtimes::{self, End, Preparation, Stacks};
+use crate::runtimes::{self, Maps, Preparation, Stacks};
 use crate::sample_summary::SampleSummary;
 use crate::text::shell_word;
 use crate::unnamed::Started;
@@ -185,8 +185,12 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
             Some(how) if how.starts_with(DWARF) => Stacks::Copied,
             _ => Stacks::FramePointers,
         };
-        let end = if args.duration.is_some() { End::BySignal } else { End::Own };
-        Preparation::of(&args.command, workspace.folder(), stacks, end)?
+        // With the bridge, the library would announce the map's code a second time.
+        let maps = match args.bridge && args.duration.is_none() {
+            true => Maps::InsteadOfDumps,
+            false => Maps::BesideDumps,
+        };
+        Preparation::of(&args.command, workspace.folder(), stacks, maps)?
     };
     print_preparation(&prepared);
     if args.bridge {

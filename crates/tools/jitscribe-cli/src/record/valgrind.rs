@@ -16,7 +16,7 @@ use super::tool::Tool;
 use super::workspace::{self, Workspace};
 use super::{perf, summary, target};
 use crate::callgrind;
-use crate::runtimes::{End, Preparation, Stacks};
+use crate::runtimes::{Maps, Preparation, Stacks};
 use crate::symbols::SourceArgs;
 use crate::text::shell_word;
 use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
@@ -66,7 +66,12 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
-        Preparation::of(&args.command, workspace.folder(), Stacks::FramePointers, End::Own)?
+        Preparation::of(
+            &args.command,
+            workspace.folder(),
+            Stacks::FramePointers,
+            Maps::InsteadOfDumps,
+        )?
     };
     print_preparation(&prepared);
     if args.bridge {

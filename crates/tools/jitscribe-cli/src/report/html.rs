@@ -6,7 +6,7 @@ use profile::Profile;
 use profile_report::{Options, Summary};
 
 use crate::html::Html;
-use crate::{Result, recorded, text, unnamed};
+use crate::{Result, heap_image, recorded, text, unnamed};
 
 /// The most text of source files, in MiB, unless the user says otherwise.
 const SOURCE: usize = 32;
@@ -60,7 +60,8 @@ pub fn run(input: &Path, source_dirs: &[PathBuf], args: &HtmlArgs) -> Result<()>
     let mut options = Options::default();
     options.most_source_bytes = args.max_source.saturating_mul(1 << 20);
     options.most_instructions = args.max_instructions;
-    options.unnamed = unnamed::lines_of_profile(&recorded.profile, &recorded.mapped_files);
+    options.unnamed = unnamed::lines_of_profile(&recorded);
+    options.unnamed.extend(heap_image::lines(&recorded));
     let (profile, code) = (&recorded.profile, &mut recorded.code);
     html.write(
         |mut out| profile_report::write(profile, code, &options, &mut out),

@@ -13,7 +13,7 @@ use std::process::Command;
 use crate::debug::{Debugger, DebuggerKind};
 use crate::record::summary::list_leftover_files;
 use crate::record::{check_program, print_preparation};
-use crate::runtimes::{End, Preparation, Stacks};
+use crate::runtimes::{Maps, Preparation, Stacks};
 use crate::{Error, Result, bridge, child, text};
 
 pub use words::arguments;
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
     } else if args.with.is_some() {
         Preparation::for_debugger(&args.command, folder.path())?
     } else {
-        Preparation::of(&args.command, folder.path(), Stacks::FramePointers, End::Own)?
+        Preparation::of(&args.command, folder.path(), Stacks::FramePointers, Maps::InsteadOfDumps)?
     };
     // Programs that link the library announce their code without a file.
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {

@@ -88,7 +88,7 @@ fn variables_are_set_extended_or_left_alone() {
     for line in [
         "PYTHONPERFSUPPORT=1",
         "JITDUMPDIR=/mine",
-        "NODE_OPTIONS=--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack",
+        "NODE_OPTIONS=--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack --perf-basic-prof",
     ] {
         assert!(set.lines().any(|there| there == line), "{line}: {set}");
     }

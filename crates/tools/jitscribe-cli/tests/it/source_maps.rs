@@ -2,7 +2,7 @@
 //!
 //! `source_maps/` has a program, and what tsc 5.9, terser 5.51 and esbuild 0.28 made of it. Node reads their maps as well, and is the oracle.
 
-mod readers;
+pub mod readers;
 
 use std::collections::BTreeSet;
 

@@ -20,6 +20,7 @@ use crate::files::{
 };
 
 use super::earlier_maps::RecordingBegin;
+use super::unusable::{self, Unusable, UnusableFile};
 use crate::interner::NameId;
 use crate::recording::recording_index::RecordingIndex;
 
@@ -79,6 +80,8 @@ pub struct SeenProcess {
     pub inner: u32,
     /// A path by which its root folder can still be reached, if that is not ours.
     pub root: Option<PathBuf>,
+    /// Whether it writes a perf map only because the recording asked it to: the map is removed, and perf does not see it.
+    pub is_asked: bool,
 }
 
 /// The result of the search.
@@ -88,6 +91,8 @@ pub struct LocatedSources {
     pub sources: Vec<Source>,
     /// Warnings for the user: files that are missing or that belong to no process.
     pub warnings: Vec<Warning>,
+    /// Files of the processes that cannot be used. There is a warning for each.
+    pub unusable: Vec<UnusableFile>,
     /// Number of markers in the recording.
     pub markers: usize,
 }
@@ -147,9 +152,9 @@ impl Search<'_> {
         let paths = self.paths;
         for Named { pid, path } in &paths.jitdumps {
             let Some(header) = self.files.jitdump_pid(path) else {
-                let path = path.clone();
-                let warning = self.why_unusable(&path).unwrap_or(Warning::NoJitdump { path });
-                self.warn(warning);
+                let why = self.why_unusable(path).unwrap_or(Unusable::OtherFormat);
+                let pid = pid.or_else(|| pid_in_name(path)).or_else(|| self.only_process());
+                self.reject(pid.unwrap_or_default(), Kind::Jitdump, path, why);
                 continue;
             };
             let marker = self.marker_named_like(path, *pid);
@@ -222,12 +227,12 @@ impl Search<'_> {
                 None if self.untrusted.contains(recorded) => {}
                 None => {
                     let there = self.paths_in_process(pid, recorded, recorded);
-                    let unusable = there.iter().find_map(|path| self.why_unusable(path));
-                    let missing = || {
-                        let (path, comm) = (recorded.to_owned(), index.comm(pid));
-                        Warning::JitdumpMissing { path, pid, comm }
-                    };
-                    self.warn(unusable.unwrap_or_else(missing));
+                    let unusable =
+                        there.iter().find_map(|path| Some((path, self.why_unusable(path)?)));
+                    match unusable {
+                        Some((path, why)) => self.reject(pid, Kind::Jitdump, path, why),
+                        None => self.reject(pid, Kind::Jitdump, recorded, Unusable::Missing),
+                    }
                 }
             }
         }
@@ -269,15 +274,21 @@ impl Search<'_> {
     }
 
     /// Why a file cannot be used as a jitdump. `None` if it is not there.
-    fn why_unusable(&self, path: &Path) -> Option<Warning> {
-        let path = path.to_owned();
-        match self.files.open(&path, None) {
+    fn why_unusable(&self, path: &Path) -> Option<Unusable> {
+        match self.files.open(path, None) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => Some(Warning::Unreadable { path, cause: error.to_string() }),
-            Ok(file) if file.metadata().is_ok_and(|file| file.len() == 0) => {
-                Some(Warning::Empty { path })
-            }
-            Ok(_) => Some(Warning::NoJitdump { path }),
+            Err(error) => Some(Unusable::from(&error)),
+            Ok(file) if file.metadata().is_ok_and(|file| file.len() == 0) => Some(Unusable::Empty),
+            Ok(_) => Some(Unusable::OtherFormat),
+        }
+    }
+
+    /// Reports a file of process `pid` that cannot be used.
+    fn reject(&mut self, pid: u32, kind: Kind, path: &Path, why: Unusable) {
+        let file = UnusableFile { pid, kind, path: path.to_owned(), why };
+        self.warn(file.warning(self.index.comm(pid)));
+        if self.found.unusable.len() < unusable::LARGEST_COUNT {
+            self.found.unusable.push(file);
         }
     }
 
@@ -298,7 +309,12 @@ impl Search<'_> {
             Err(Untrusted { user }) => {
                 // The folder of the recording may be the recorded folder, under another path.
                 if self.untrusted.insert(std::path::absolute(&path).unwrap_or(path.clone())) {
-                    self.warn(Warning::Untrusted { path, kind, pid, user });
+                    let space = self.index.processes.at(pid, u64::MAX);
+                    // That of an earlier process says nothing about this one.
+                    match space.is_some_and(|space| self.is_earlier(kind, &path, None, space)) {
+                        true => self.warn(Warning::Untrusted { path, kind, pid, user }),
+                        false => self.reject(pid, kind, &path, Unusable::Untrusted { user }),
+                    }
                 }
                 None
             }
@@ -308,14 +324,7 @@ impl Search<'_> {
     /// A perf map that was found for `space`, unless it is an earlier process's.
     fn check_age(&mut self, found: FoundFile, space: AddressSpaceId) -> Option<FoundFile> {
         let (path, owner) = &found;
-        let is_named = self.paths.folders.iter().any(|folder| path.starts_with(folder));
-        // Only those that began after the recording did.
-        let Some(begin) = self.begin.filter(|_| !is_named && self.index.processes.from(space) > 0)
-        else {
-            return Some(found);
-        };
-        // What cannot be opened is reported when it is read.
-        if !self.files.open(path, *owner).is_ok_and(|file| begin.is_behind(&file)) {
+        if !self.is_earlier(Kind::PerfMap, path, *owner, space) {
             return Some(found);
         }
         // The folder of the recording may be `/tmp`.
@@ -324,6 +333,22 @@ impl Search<'_> {
             self.warn(Warning::OfEarlierProcess { path: path.clone(), pid });
         }
         None
+    }
+
+    /// Whether a perf map that was found for `space` was last changed before the recording and this process began.
+    fn is_earlier(
+        &self,
+        kind: Kind,
+        path: &Path,
+        owner: Option<u32>,
+        space: AddressSpaceId,
+    ) -> bool {
+        let is_named = self.paths.folders.iter().any(|folder| path.starts_with(folder));
+        // Only those that began after the recording did.
+        let is_new = kind == Kind::PerfMap && self.index.processes.from(space) > 0;
+        let Some(begin) = self.begin.filter(|_| is_new && !is_named) else { return false };
+        // What cannot be opened is reported when it is read.
+        self.files.open(path, owner).is_ok_and(|file| begin.is_behind(&file))
     }
 
     /// The possible paths of a file that `pid` knows as `inside`, and that we would look for at `here`. A process in a
@@ -420,8 +445,10 @@ impl Search<'_> {
         }
         self.used.insert(path.clone());
         let pid = self.index.processes.pid(space);
-        let known_to_perf =
-            kind == Kind::PerfMap && path == Path::new(&format!("/tmp/perf-{pid}.map"));
+        let is_asked = self.paths.processes.get(&pid).is_some_and(|process| process.is_asked);
+        let known_to_perf = kind == Kind::PerfMap
+            && !is_asked
+            && path == Path::new(&format!("/tmp/perf-{pid}.map"));
         let v8_logs = if kind == Kind::Jitdump { self.v8_logs(&path, pid) } else { Vec::new() };
         self.found.sources.push(Source {
             kind,

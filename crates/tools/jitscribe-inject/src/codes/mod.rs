@@ -24,4 +24,5 @@ pub mod qemu;
 pub mod runtime_frames;
 pub mod source_lines;
 pub mod sources;
+pub mod unusable;
 pub mod v8_log;

@@ -17,6 +17,7 @@ use super::earlier_maps::RecordingBegin;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
 use super::named_by_file::{LeftToFiles, NamedByFile};
 use super::qemu::{Guest, GuestFiles, MapBlocks, translate_dump, translate_map};
+use super::unusable::{self, Unusable, UnusableFile};
 use super::v8_log::LoggedCodes;
 use crate::files::content;
 use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, as_jitdump, report_end};
@@ -39,6 +40,7 @@ pub struct Sources {
     contents: Vec<Vec<u8>>,
     /// Number of markers of jitdumps in the recording.
     markers: usize,
+    unusable: Vec<UnusableFile>,
 }
 
 impl Sources {
@@ -50,11 +52,12 @@ impl Sources {
         files: &dyn SourceFiles,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let LocatedSources { sources, warnings: missing, markers } =
-            locate(&recording.index, paths, RecordingBegin::of(recording), files);
+        let index = &recording.index;
+        let LocatedSources { sources, warnings: missing, mut unusable, markers } =
+            locate(index, paths, RecordingBegin::of(recording), files);
         warnings.extend(missing);
-        let contents = read_maps(&sources, files, warnings);
-        Self { list: sources, contents, markers }
+        let contents = read_maps(&sources, files, index, &mut unusable, warnings);
+        Self { list: sources, contents, markers, unusable }
     }
 
     /// The files.
@@ -83,6 +86,12 @@ impl Sources {
         self.markers
     }
 
+    /// Files of the recorded processes that cannot be used, as far as this is known before [their code is read](Self::read).
+    #[must_use]
+    pub fn unusable(&self) -> &[UnusableFile] {
+        &self.unusable
+    }
+
     /// Reads the code that they describe. What cannot be used is reported in `warnings`.
     pub fn read(
         &self,
@@ -99,9 +108,17 @@ impl Sources {
 fn read_maps(
     sources: &[Source],
     files: &dyn SourceFiles,
+    index: &RecordingIndex,
+    unusable: &mut Vec<UnusableFile>,
     warnings: &mut Vec<Warning>,
 ) -> Vec<Vec<u8>> {
     let mut left = LARGEST_MAPS;
+    let mut reject = |source: &Source, why: Unusable| {
+        let (pid, kind, path) = (index.processes.pid(source.space), source.kind, &source.path);
+        if unusable.len() < unusable::LARGEST_COUNT {
+            unusable.push(UnusableFile { pid, kind, path: path.clone(), why });
+        }
+    };
     let read = |source: &Source| {
         if source.kind != Kind::PerfMap {
             return Vec::new();
@@ -113,10 +130,16 @@ fn read_maps(
         let content = match content {
             Ok(content) => content,
             Err(error) => {
+                reject(source, Unusable::from(&error));
                 warnings.push(Warning::Unreadable { path, cause: error.to_string() });
                 return Vec::new();
             }
         };
+        if content.bytes.is_empty() && content.left_out.is_none() {
+            reject(source, Unusable::Empty);
+        } else if !perf_map::entries(&content.bytes).any(|entry| entry.is_ok()) {
+            reject(source, Unusable::OtherFormat);
+        }
         match content.left_out {
             Some(left_out) => warnings.push(Warning::PartlyRead { path, left_out }),
             None if content.bytes.is_empty() => warnings.push(Warning::Empty { path }),
@@ -147,6 +170,8 @@ pub struct Codes<'a> {
     pub(crate) named_by_perf: HashSet<u32>,
     /// Number of codes that are left to the files that they are in.
     pub(crate) left_to_files: usize,
+    /// Files that cannot be used: those that were found so before, and jitdumps that turned out so.
+    pub(crate) unusable: Vec<UnusableFile>,
 }
 
 /// The target machine of each address space with a dump.
@@ -179,6 +204,7 @@ impl<'a> Codes<'a> {
             targets: Targets::default(),
             named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
             left_to_files: 0,
+            unusable: sources.unusable.clone(),
         };
         let mut numbers = Vec::new();
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
@@ -254,9 +280,17 @@ impl<'a> Codes<'a> {
         let added = self.try_add_dump(source, index, files, named_by_file, guests, warnings);
         added.unwrap_or_else(|error| {
             let (path, cause) = (source.path.clone(), error.to_string());
+            self.reject(source, index, Unusable::Unreadable { cause: cause.clone() });
             warnings.push(Warning::Unreadable { path, cause });
             (0, 0)
         })
+    }
+
+    fn reject(&mut self, source: &Source, index: &RecordingIndex, why: Unusable) {
+        let (pid, kind) = (index.processes.pid(source.space), source.kind);
+        if self.unusable.len() < unusable::LARGEST_COUNT {
+            self.unusable.push(UnusableFile { pid, kind, path: source.path.clone(), why });
+        }
     }
 
     fn try_add_dump(
@@ -337,6 +371,7 @@ impl<'a> Codes<'a> {
         report_end(&source.path, count, outcome, warnings);
         let left = named_by_file.take_left();
         if count == 0 && left.codes == 0 {
+            self.reject(source, index, Unusable::NoCode);
             warnings.push(Warning::NoCode { path: path() });
         }
         self.add_left(&left, count, &source.path, index, warnings);

@@ -45,7 +45,8 @@ impl<'s> Attributed<'s> {
         let attribution = attribution.map_err(Error::reading(run.path))?;
         let why = nothing_applied(run.found);
         // A program without a JIT compiler has no files, and needs none.
-        let lacks_files = why != NothingApplied::NoFiles || attribution.counts.unnamed > 0;
+        let lacks_files = !matches!(why, NothingApplied::NoFiles | NothingApplied::Unusable)
+            || attribution.counts.unnamed > 0;
         // Of code that is left to files, and of files of perf's, a warning of their own tells.
         let is_reported = codes.left_to_files > 0 || index.is_after_perf_inject();
         if codes.is_empty() && lacks_files && !is_reported {
@@ -88,6 +89,8 @@ fn nothing_applied(found: &Sources) -> NothingApplied {
         NothingApplied::NoCode
     } else if found.markers() > 0 {
         NothingApplied::DumpsMissing
+    } else if !found.unusable().is_empty() {
+        NothingApplied::Unusable
     } else {
         NothingApplied::NoFiles
     }

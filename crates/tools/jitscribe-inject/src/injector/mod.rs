@@ -132,7 +132,10 @@ impl<'a> Injector<'a> {
         let codes = Codes::read(&found, index, spaces, &files, &mut warnings);
         let attributed = Attributed::read(run, input, codes, &mut warnings)?;
         // Afterwards, they have inferred names.
-        let unnamed = unnamed::processes(&attributed.attribution.unnamed, index, spaces);
+        let unnamed = {
+            let Attributed { attribution, codes, .. } = &attributed;
+            unnamed::processes(&attribution.unnamed, index, spaces, &codes.unusable)
+        };
         let attributed = attributed.infer(run, input, &mut warnings)?;
         let planned = Planned::plan(run, attributed, &mut warnings);
         let imaged = Imaged::write(run, input, planned, &destination, &mut warnings)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::Warning;
 use crate::attribution::counts::Counts;
+use crate::codes::unusable::UnusableFile;
 use crate::files::Kind;
 
 /// The results. Sizes are in bytes, times in nanoseconds.
@@ -52,6 +53,8 @@ pub struct UnnamedProcess {
     pub mappings: usize,
     /// The four mappings with the most of them.
     pub memory: Vec<UnnamedMemory>,
+    /// The first eight of its jitdumps and perf maps that cannot be used.
+    pub unusable: Vec<UnusableFile>,
     /// The files that it mapped, by which its runtime can be recognized.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub files: Vec<PathBuf>,

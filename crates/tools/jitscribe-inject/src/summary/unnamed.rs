@@ -9,6 +9,7 @@ use code_timeline::AddressSpaceId;
 
 use super::report::{UnnamedMemory, UnnamedProcess};
 use crate::attribution::UnnamedSample;
+use crate::codes::unusable::UnusableFile;
 use crate::files::looks_like_marker;
 use crate::limits::GENERATIONS;
 use crate::recording::Recording;
@@ -19,6 +20,8 @@ use crate::recording::recording_index::RecordingIndex;
 const PROCESSES: usize = 16;
 /// Number of mappings of each process in the report.
 const MAPPINGS: usize = 4;
+/// Number of files of each process that cannot be used.
+const UNUSABLE: usize = 8;
 /// Number of mapped files of a process that are listed.
 const FILES: usize = 4096;
 
@@ -27,6 +30,7 @@ pub(crate) fn processes(
     samples: &[UnnamedSample],
     index: &RecordingIndex,
     spaces: &AddressSpaces,
+    unusable: &[UnusableFile],
 ) -> Vec<UnnamedProcess> {
     let mut found: BTreeMap<AddressSpaceId, BTreeMap<(u64, u64), UnnamedMemory>> = BTreeMap::new();
     for sample in samples {
@@ -62,6 +66,7 @@ pub(crate) fn processes(
                 samples: memory.iter().map(|memory| memory.samples).sum(),
                 mappings: memory.len(),
                 memory: memory.into_iter().take(MAPPINGS).collect(),
+                unusable: of_process(unusable, pid).take(UNUSABLE).cloned().collect(),
                 files: mapped_files(index, space),
             }
         })
@@ -69,6 +74,10 @@ pub(crate) fn processes(
     processes.sort_by_key(|process| (std::cmp::Reverse(process.samples), process.pid));
     processes.truncate(PROCESSES);
     processes
+}
+
+fn of_process(files: &[UnusableFile], pid: u32) -> impl Iterator<Item = &UnusableFile> {
+    files.iter().filter(move |file| file.pid == pid)
 }
 
 /// The files that a process has mapped, and those that it was forked with.
@@ -115,7 +124,7 @@ mod tests {
         let space = index.processes.at(1, 0).expect("an address space");
         let addresses = [0x8010, 0x1010, 0x2ff0, 0x1020, 0x5000];
         let samples = addresses.map(|address| UnnamedSample { space, address, time: 1 });
-        let found = processes(&samples, &index, &spaces);
+        let found = processes(&samples, &index, &spaces, &[]);
         assert_eq!((found.len(), found[0].pid, found[0].samples), (1, 1, 5));
         let memory = found[0].memory.iter();
         let memory: Vec<_> = memory.map(|of| (of.start, of.end, of.first, of.last)).collect();

@@ -85,6 +85,16 @@ fn is_writer(word: &[u8]) -> bool {
     WRITERS.iter().any(|writer| word.starts_with(writer.as_bytes()))
 }
 
+/// Whether a path is that of V8's perf map of a process.
+pub fn is_map_of(path: &Path, pid: u32) -> bool {
+    path.file_name().is_some_and(|name| name == OsStr::new(&map_name(pid)))
+}
+
+/// The name of the perf map of a process.
+pub fn map_name(pid: u32) -> String {
+    format!("perf-{pid}.map")
+}
+
 /// Whether a path is that of V8's dump of a process.
 pub fn is_dump_of(path: &Path, pid: u32) -> bool {
     path.file_name().is_some_and(|name| name == OsStr::new(&format!("jit-{pid}.dump")))

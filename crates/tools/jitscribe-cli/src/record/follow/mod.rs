@@ -20,7 +20,7 @@ use super::scope::Scope;
 use crate::foreign::{self, Kept, Patience, Task};
 use crate::note;
 
-pub use cause::{Added, is_dump_of};
+pub use cause::{Added, is_dump_of, is_map_of, map_name};
 pub use worker::FollowTask;
 
 use family::Whose;
@@ -91,7 +91,10 @@ fn seen(followed: Followed) -> Seen {
     for process in followed.processes {
         let root = |number| PathBuf::from(format!("/proc/{}/fd/{number}", followed.worker));
         let root = process.root.map(root);
-        seen.processes.insert(process.pid, SeenProcess { inner: process.inner, root });
+        seen.processes.insert(
+            process.pid,
+            SeenProcess { inner: process.inner, root, is_asked: process.is_asked },
+        );
         seen.users.insert(process.pid, process.user);
         if process.is_asked {
             seen.asked.insert(process.pid);
@@ -138,7 +141,7 @@ mod tests {
         let following = Following::start(&Scope::None, Added::default());
         let child = start(&mut Command::new("env"), "");
         let pid = child.id();
-        let expected = SeenProcess { inner: pid, root: None };
+        let expected = SeenProcess { inner: pid, root: None, is_asked: false };
         assert_eq!(following.seen().processes.get(&pid), Some(&expected));
         end(child);
         let seen = following.seen();

@@ -194,6 +194,11 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// What the page says of code without a name.
+pub fn unnamed_of_page(page: &str) -> Vec<String> {
+    Columns::of(page, "profile").texts("unnamed.line")
+}
+
 /// What the page of a report has of the functions of a name.
 pub struct OfPage {
     pub functions: Vec<Function>,
