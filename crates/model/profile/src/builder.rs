@@ -1,6 +1,6 @@
 //! Makes a profile.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Code;
 use crate::content_hash::ContentHash;
@@ -12,6 +12,7 @@ use crate::origin::{Event, Module, Process, Thread};
 use crate::position::Position;
 use crate::profile::{About, Missing, Profile};
 use crate::sample::{SampleRow, Samples};
+use crate::shared_lines::SharedLines;
 use crate::stack::{Frame, Stack};
 use crate::strings::Strings;
 use crate::table::Table;
@@ -191,13 +192,15 @@ impl Builder {
     pub fn finish(mut self) -> Profile {
         self.number_generations();
         self.samples.sort();
+        let functions = self.functions.into_rows();
         Profile {
             strings: self.strings,
             processes: self.processes,
             threads: self.threads,
             modules: self.modules.into_rows(),
             events: self.events.into_rows(),
-            functions: self.functions.into_rows(),
+            sharing_lines: sharing_lines(&functions),
+            functions,
             codes: self.codes,
             frames: self.frames.into_rows(),
             stacks: self.stacks.into_rows(),
@@ -228,6 +231,19 @@ impl Builder {
     fn is_row<Number: Id>(&self, id: Number, rows: usize) {
         assert!(id.index() < rows, "a number of another profile");
     }
+}
+
+/// The functions that share their line with others of their name.
+fn sharing_lines(functions: &[Function]) -> FxHashSet<FunctionId> {
+    let keys = functions.iter().map(|row| (row.name, row.file, row.line, row.column));
+    let shared = SharedLines::of(keys);
+    let is_shared = |row: &Function| shared.is_shared(row.name, row.file, row.line);
+    (0..)
+        .map(FunctionId)
+        .zip(functions)
+        .filter(|(_, row)| is_shared(row))
+        .map(|(id, _)| id)
+        .collect()
 }
 
 #[cfg(test)]

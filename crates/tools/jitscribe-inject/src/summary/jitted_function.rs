@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use code_index::{FunctionName, NameKind};
 use native_files::SourceFrame;
-use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId};
+use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId, name_with_place};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::original_places::{OriginalPlaces, SourcePlace};
@@ -85,12 +85,7 @@ fn shown<'a>(name: &'a [u8], file: &[u8], (line, column): (u32, u32)) -> Cow<'a,
     if name != FunctionName::ANONYMOUS || (file.is_empty() && line == 0) {
         return name.into();
     }
-    let file = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
-    let mut shown = [FunctionName::ANONYMOUS, b" ", file].concat();
-    for number in [line, column].into_iter().take_while(|&number| number > 0) {
-        shown.extend_from_slice(format!(":{number}").as_bytes());
-    }
-    shown.into()
+    name_with_place(name, file, (line, column)).into()
 }
 
 /// A function's name as in the source. What was compiled to WebAssembly or by LLVM may have another one.
