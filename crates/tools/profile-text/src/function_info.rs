@@ -94,9 +94,11 @@ impl FunctionInfo {
         Self { shares_line: has_column, ..self.clone() }.full()
     }
 
-    /// Whether a user means it by a name and a place, with or without the column.
+    /// Whether a user means it by a name and a place, with or without the column, or by a name with a place as views show it.
     pub(crate) fn is_called(&self, typed: &str) -> bool {
-        typed == self.exact() || typed == Self { shares_line: false, ..self.clone() }.full()
+        typed == self.exact()
+            || typed == Self { shares_line: false, ..self.clone() }.full()
+            || (self.shares_line && typed == self.distinct_name())
     }
 }
 

@@ -50,6 +50,8 @@ fn functions_that_share_a_line_have_their_column() {
     for (typed, found) in [
         ("f /x/a.js:1:10", Found::Function(first, vec![])),
         ("f /x/a.js:1:2045", Found::Function(other, vec![])),
+        // As the tree shows it.
+        ("f a.js:1:2045", Found::Function(other, vec![])),
         ("f /x/a.js:1", Found::Function(first, vec![other])),
     ] {
         assert_eq!(find(&profile, &totals, typed), found, "{typed}");
