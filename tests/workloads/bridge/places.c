@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char *const names[] = {"collatz(p.raku:1)", "find(src/q.nqp:9)", "JS:*f file:///a/x.js:2:3", "py::g:y.py", "plain(int)"};
+static const char *const names[] = {"collatz(p.raku:1)", "find(src/q.nqp:9)", "find(src/q.nqp:3)", "JS:*f file:///a/x.js:2:3", "py::g:y.py", "plain(int)"};
 enum { COUNT = sizeof names / sizeof *names, SPACE = 64 };
 
 int main(void)

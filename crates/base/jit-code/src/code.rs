@@ -33,6 +33,8 @@ pub struct Code<'a> {
     pub bytes: Option<&'a [u8]>,
     /// Its name, in any bytes.
     pub name: &'a [u8],
+    /// The function's name alone, for tools that show file and line beside it; empty if it is `name`.
+    pub function: &'a [u8],
     /// What it is to its runtime.
     pub kind: Kind,
     /// Name of the compiler's tier; empty if there is none.
@@ -177,6 +179,7 @@ impl<'a> Code<'a> {
             size,
             bytes: None,
             name: b"",
+            function: b"",
             kind: Kind::Function,
             tier: "",
             lines: &[],
@@ -203,6 +206,13 @@ impl<'a> Code<'a> {
     /// [`Self::named`] for names that may not be UTF-8.
     pub fn named_bytes(mut self, name: &'a [u8]) -> Self {
         self.name = name;
+        self
+    }
+
+    /// Sets the function's name for tools that show its file and line beside it (Valgrind's), if the name has more than that: the place, as some runtimes
+    /// write it into a perf map.
+    pub fn function(mut self, name: &'a [u8]) -> Self {
+        self.function = name;
         self
     }
 

@@ -10,6 +10,7 @@ use jitdump::{CodeEvent, CodeLoad, CodeMove};
 use jitscribe::{Code, Inlined, Line, LoadedCode, Mode, Scribe, Unwind, binding};
 use perf_map::Entry;
 
+use crate::function_names::FunctionNames;
 use crate::prologue::frame_of;
 use crate::tail::FileEntry;
 use crate::{owner, sys};
@@ -54,6 +55,7 @@ pub(crate) struct Announcer {
     /// once.
     ignores_dumps: Option<bool>,
     bytes: Vec<u8>,
+    function_names: FunctionNames,
 }
 
 impl Announcer {
@@ -196,7 +198,10 @@ impl Announcer {
             return;
         }
         let place = if code.lines.is_empty() { place_in(code.name) } else { None };
-        let code = if place.is_some() { code.lines(place.as_slice()) } else { *code };
+        let code = match &place {
+            Some(_) => code.lines(place.as_slice()).function(self.function_names.of(code.name)),
+            None => *code,
+        };
         let raw = scribe.load(&code).into_raw();
         self.insert(scribe, address, LiveCode { size, raw, file, index }, true);
     }
@@ -253,7 +258,7 @@ impl Announcer {
 }
 
 /// Where the function begins, if the name says it: the line of all of the code, as no finer ones are known; 0 if only the file is. The name
-/// stays as it is: a profile may have many functions of one name in a file, and several tiers of each.
+/// stays as it is, except for tools that show the place beside it.
 fn place_in(name: &[u8]) -> Option<Line<'_>> {
     let FunctionName { file, line, column, .. } = FunctionName::placed_of(name)?;
     let path = file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/"));

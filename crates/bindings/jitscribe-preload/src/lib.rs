@@ -28,6 +28,7 @@ mod disabled;
 mod exports;
 mod file;
 mod fork;
+mod function_names;
 mod guest;
 mod list;
 mod memory;

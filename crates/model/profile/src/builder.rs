@@ -1,6 +1,6 @@
 //! Makes a profile.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Code;
 use crate::content_hash::ContentHash;
@@ -12,6 +12,7 @@ use crate::origin::{Event, Module, Process, Thread};
 use crate::position::Position;
 use crate::profile::{About, Missing, Profile};
 use crate::sample::{SampleRow, Samples};
+use crate::shared_lines::SharedLines;
 use crate::stack::{Frame, Stack};
 use crate::strings::Strings;
 use crate::table::Table;
@@ -191,13 +192,16 @@ impl Builder {
     pub fn finish(mut self) -> Profile {
         self.number_generations();
         self.samples.sort();
+        let mut functions = self.functions.into_rows();
+        name_by_hash(&mut functions, &mut self.strings);
         Profile {
             strings: self.strings,
             processes: self.processes,
             threads: self.threads,
             modules: self.modules.into_rows(),
             events: self.events.into_rows(),
-            functions: self.functions.into_rows(),
+            sharing_lines: sharing_lines(&functions),
+            functions,
             codes: self.codes,
             frames: self.frames.into_rows(),
             stacks: self.stacks.into_rows(),
@@ -230,10 +234,40 @@ impl Builder {
     }
 }
 
+/// Puts the hashes of functions behind their names where others have the same name and file, and another hash.
+fn name_by_hash(functions: &mut [Function], strings: &mut Strings) {
+    let mut hashes: FxHashMap<(StringId, StringId), Option<StringId>> = FxHashMap::default();
+    for Function { name, file, source_hash, .. } in &*functions {
+        let only = hashes.entry((*name, *file)).or_insert(Some(*source_hash));
+        *only = only.filter(|only| only == source_hash);
+    }
+    for function in functions.iter_mut().filter(|function| !function.source_hash.is_empty()) {
+        if hashes.get(&(function.name, function.file)) == Some(&None) {
+            let parts = [strings.get(function.name), b"#", strings.get(function.source_hash)];
+            let name = parts.concat();
+            function.name = strings.intern(&name);
+        }
+    }
+}
+
+/// The functions that share their line with others of their name.
+fn sharing_lines(functions: &[Function]) -> FxHashSet<FunctionId> {
+    let keys = functions.iter().map(|row| (row.name, row.file, row.line, row.column));
+    let shared = SharedLines::of(keys);
+    let is_shared = |row: &Function| shared.is_shared(row.name, row.file, row.line);
+    (0..)
+        .map(FunctionId)
+        .zip(functions)
+        .filter(|(_, row)| is_shared(row))
+        .map(|(id, _)| id)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::FunctionKind;
+    use crate::function_key::FunctionKey;
 
     /// A line of another file would be shown beside the text of the function's.
     #[test]
@@ -292,6 +326,26 @@ mod tests {
         let profile = builder.finish();
         let generations: Vec<u32> = profile.codes().iter().map(|code| code.generation).collect();
         assert_eq!(generations, [3, 1, 1, 2, 2, 0]);
+    }
+
+    #[test]
+    fn functions_of_one_name_have_the_hash_of_their_source() {
+        let mut builder = Builder::new();
+        for (name, hash) in [("t", "AAAAAA"), ("t", "BBBBBB"), ("u", "AAAAAA"), ("v", "")] {
+            let name = builder.string(name.as_bytes());
+            let mut function = Function::new(name, FunctionKind::Jitted);
+            function.source_hash = builder.string(hash.as_bytes());
+            builder.function(function);
+        }
+        let profile = builder.finish();
+        let names: Vec<_> = profile.functions().iter().map(|row| profile.text(row.name)).collect();
+        assert_eq!(names, [&b"t#AAAAAA"[..], b"t#BBBBBB", b"u", b"v"]);
+        // In a recording in which only one of them was compiled, it is the same function.
+        let keys = profile.functions().iter().map(|row| FunctionKey::of(&profile, row));
+        let keys: Vec<_> = keys.map(|key| (key.name, key.version.source)).collect();
+        assert_eq!(keys[0], (b"t".to_vec(), b"AAAAAA".to_vec()));
+        assert_eq!(keys[1], (b"t".to_vec(), b"BBBBBB".to_vec()));
+        assert_eq!(keys[3], (b"v".to_vec(), Vec::new()));
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct Function {
     pub line: u32,
     /// The column where it begins, from 1; 0 if it is not known.
     pub column: u32,
+    /// The hash of its source that its runtime tells functions of one name apart by; empty if there is none. If others have the same name and another
+    /// hash, a finished profile has `#` and the hash at the end of the name.
+    pub source_hash: StringId,
     /// What it is.
     pub kind: FunctionKind,
     /// The file of the language runtime that runs it. `None` if there is none, or it is not known.
@@ -42,7 +45,8 @@ impl Function {
     /// A function of which only the name is known.
     #[must_use]
     pub const fn new(name: StringId, kind: FunctionKind) -> Self {
-        Self { name, file: StringId::EMPTY, line: 0, column: 0, kind, runtime: None }
+        let (file, source_hash) = (StringId::EMPTY, StringId::EMPTY);
+        Self { name, file, line: 0, column: 0, source_hash, kind, runtime: None }
     }
 }
 

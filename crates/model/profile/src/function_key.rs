@@ -42,7 +42,7 @@ pub struct Version {
     pub runtime: Vec<u8>,
     /// The build-id of that file: at most 20 bytes, without zeros at the end.
     pub build_id: Vec<u8>,
-    /// The hash of the source's content, as the recording has it.
+    /// The hash of the source's content, as the recording has it, or else the runtime's hash of the function's source.
     pub source: Vec<u8>,
 }
 
@@ -79,9 +79,18 @@ impl Version {
         Self {
             runtime: name.to_vec(),
             build_id: significant(build_id).to_vec(),
-            source: source.map(|source| source.0.to_vec()).unwrap_or_default(),
+            source: source
+                .map_or_else(|| profile.text(function.source_hash).to_vec(), |all| all.0.to_vec()),
         }
     }
+}
+
+/// The name, without the hash that tells it apart from others in its profile.
+fn without_hash<'p>(profile: &'p Profile, function: &Function) -> &'p [u8] {
+    let (name, hash) = (profile.text(function.name), profile.text(function.source_hash));
+    let without = Some(hash).filter(|hash| !hash.is_empty());
+    let without = without.and_then(|hash| name.strip_suffix(hash)?.strip_suffix(b"#"));
+    without.unwrap_or(name)
 }
 
 /// A build-id as perf records it: no more than 20 bytes, and it does not always say where they end.
@@ -97,7 +106,7 @@ impl FunctionKey {
     pub fn of(profile: &Profile, function: &Function) -> Self {
         Self {
             origin: function.kind.into(),
-            name: clean_name(profile.text(function.name)),
+            name: clean_name(without_hash(profile, function)),
             file: clean_path(profile.text(function.file)),
             place: (function.line, function.column),
             version: Version::of(profile, function),

@@ -1,6 +1,8 @@
 //! A profile.
 
-use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Code;
 use crate::content_hash::ContentHash;
@@ -10,6 +12,7 @@ use crate::id::{
 };
 use crate::origin::{Event, Module, Process, Thread};
 use crate::sample::Samples;
+use crate::shared_lines::name_with_place;
 use crate::stack::{Frame, Stack};
 use crate::strings::Strings;
 
@@ -30,6 +33,8 @@ pub struct Profile {
     pub(crate) samples: Samples,
     pub(crate) sources: FxHashMap<StringId, ContentHash>,
     pub(crate) line_files: FxHashMap<FunctionId, StringId>,
+    /// The functions that another one has name, file and line in common with.
+    pub(crate) sharing_lines: FxHashSet<FunctionId>,
     /// What is known of the recording itself.
     pub about: About,
     /// The files whose names, lines or code are missing, each once.
@@ -145,6 +150,23 @@ impl Profile {
     #[must_use]
     pub fn function_name(&self, id: FunctionId) -> &[u8] {
         self.text(self.function(id).name)
+    }
+
+    /// Whether another function has the name, the file and the line of this one, so that the column has to be shown, too.
+    #[must_use]
+    pub fn shares_line(&self, id: FunctionId) -> bool {
+        self.sharing_lines.contains(&id)
+    }
+
+    /// The name of a function for views that show names alone: with its place if it shares its line ([`name_with_place`]).
+    #[must_use]
+    pub fn distinct_name(&self, id: FunctionId) -> Cow<'_, [u8]> {
+        let (function, name) = (self.function(id), self.function_name(id));
+        // A function without a name has its place already.
+        if !self.shares_line(id) {
+            return name.into();
+        }
+        name_with_place(name, self.text(function.file), (function.line, function.column)).into()
     }
 
     /// A stack, that of its caller, and so on: the innermost first.

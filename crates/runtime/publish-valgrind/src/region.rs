@@ -100,7 +100,8 @@ impl Region {
         self.cut(code.address, code.size);
         self.put_text(code.address, bytes);
         let name = self.names.len() as u32;
-        name::push(&mut self.names, code.name);
+        let function = if code.function.is_empty() { code.name } else { code.function };
+        name::push(&mut self.names, function);
         let lines_from = self.lines.len();
         let rows = lines::push(&mut self.lines, files, place, code.lines);
         let frame_from = self.frames.len();

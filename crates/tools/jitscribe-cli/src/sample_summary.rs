@@ -47,6 +47,9 @@ pub struct TopFunction {
     pub line: u32,
     /// The column where it begins; 0 if it is not known.
     pub column: u32,
+    /// Whether other functions have its name, file and line, so that the column is printed, too.
+    #[serde(skip)]
+    pub shares_line: bool,
     /// The name of its code with the most samples in the image's symbols, which perf shows.
     #[serde(skip)]
     pub symbol: Vec<u8>,
@@ -144,6 +147,7 @@ impl TopFunction {
             file: text(function.file),
             line: function.line,
             column: function.column,
+            shares_line: profile.shares_line(id),
             symbol: shown.map(|code| profile.text(code.symbol).to_vec()).unwrap_or_default(),
             symbol_text: shown.map(|code| text(code.symbol)).unwrap_or_default(),
             samples: count.own,

@@ -2,7 +2,7 @@
 //!
 //! A line is `process;outermost;…;innermost COUNT`. The suffixes `_[j]` (compiled at run time), `_[i]` (inlined), `_[k]` (kernel) and `_[0]`
 //! (interpreted) are those of async-profiler and of FlameGraph's palettes. Frames of one function without a name, one behind the other, are one with their
-//! number: `[unknown] ×127`.
+//! number: `[unknown] ×127`. Functions of one name on one line of a file, as minified scripts have them, have their place in the name: `f a.js:1:2045`.
 
 use std::io::{self, Write};
 
@@ -37,7 +37,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         write_name(out, &short(profile.text(name)))?;
         for (label, repeated) in frames.iter().rev() {
             out.write_all(b";")?;
-            write_name(out, &label.name(profile))?;
+            write_name(out, &label.distinct_name(profile))?;
             if *repeated > 1 {
                 write!(out, " ×{repeated}")?;
             }

@@ -44,7 +44,15 @@ impl Options {
 impl Label {
     /// Its function's name with what else is to be shown: `name [tier]:line`.
     pub(crate) fn name(&self, profile: &Profile) -> String {
-        let mut name = short(profile.function_name(self.function));
+        self.with_name(profile, short(profile.function_name(self.function)))
+    }
+
+    /// The same for formats that have nothing but the name: with the function's place if others have its name on its line.
+    pub(crate) fn distinct_name(&self, profile: &Profile) -> String {
+        self.with_name(profile, short(&profile.distinct_name(self.function)))
+    }
+
+    fn with_name(&self, profile: &Profile, mut name: String) -> String {
         if !self.tier.is_empty() {
             name.push_str(" [");
             name.push_str(&short(profile.text(self.tier)));

@@ -98,7 +98,7 @@ async function start() {
     const words = [`${count(counts.samples)} of ${count(profile.sampleCount)} samples`];
     if (state.span) words.push(`${duration(state.span[0])} to ${duration(state.span[1])}`);
     if (state.threads) words.push(`${count(state.threads.size)} ${profile.about.ofFleet ? "host" : "thread"}${state.threads.size === 1 ? "" : "s"}`);
-    if (state.focus >= 0) words.push(`${state.inverted ? "callers of" : "from"} ${profile.functionName(state.focus)}`);
+    if (state.focus >= 0) words.push(`${state.inverted ? "callers of" : "from"} ${profile.distinctName(state.focus)}`);
     if (!search.isEmpty) words.push(`${percent(search.share(counts, grouping), counts.all)} matches`);
     byId("selection").textContent = words.join(" · ");
     byId("whole").hidden = !state.span && !state.threads && state.focus < 0;

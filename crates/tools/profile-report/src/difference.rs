@@ -108,6 +108,8 @@ fn functions(
     columns.u32("function.file", rows.iter().map(|row| text(|function| function.file, row)));
     let line = |row| found(row).map_or(0, |(_, function)| function.line);
     columns.u32("function.line", rows.iter().map(line));
+    let column = |row| found(row).map_or(0, |(_, function)| function.column);
+    columns.u32("function.column", rows.iter().map(column));
     let kind = |row| {
         let (_, function) = found(row)?;
         let place = FunctionKind::ALL.iter().position(|&each| each == function.kind)?;

@@ -201,7 +201,7 @@ impl Annotated {
     /// The instructions of a compilation.
     fn add_code(&self, lines: &mut Vec<Line>, code: &AnnotatedCode, parts: Parts) {
         lines.push(Line::default());
-        let mut title = code.function.short_name();
+        let mut title = code.function.distinct_name();
         if code.generation > 0 {
             title.push_str(&format!(", generation {}", code.generation));
         }

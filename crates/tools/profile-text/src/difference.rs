@@ -1,7 +1,7 @@
 //! Two recordings, function by function.
 
 use profile::significance::SIGNIFICANT;
-use profile::{Activities, Compared, ComparedFunction, Comparison, Measure, Profile};
+use profile::{Activities, Compared, ComparedFunction, Comparison, Measure, Profile, SharedLines};
 use serde::Serialize;
 
 use crate::activity_text::compared_activities_text;
@@ -99,6 +99,8 @@ impl Difference {
         let [samples_before, samples_after] = comparison.samples;
         let [runs_before, runs_after] = comparison.runs.clone();
         let [activities_before, activities_after] = activities;
+        let mut functions: Vec<_> = comparison.functions.iter().filter_map(row).collect();
+        mark_shared_lines(&mut functions);
         Self {
             samples_before,
             samples_after,
@@ -114,7 +116,7 @@ impl Difference {
                 Measure::Share => "share",
                 Measure::Time(_) => "time",
             },
-            functions: comparison.functions.iter().filter_map(row).collect(),
+            functions,
         }
     }
 
@@ -193,6 +195,19 @@ impl Difference {
             },
         ));
         lines
+    }
+}
+
+/// Marks functions that share their line with one of the other recording, too.
+fn mark_shared_lines(rows: &mut [DifferentFunction]) {
+    let place = |function: &FunctionInfo| {
+        (function.name.clone(), function.file.clone(), function.line, function.column)
+    };
+    let shared = SharedLines::of(rows.iter().map(|row| place(&row.function)));
+    for FunctionInfo { name, file, line, shares_line, .. } in
+        rows.iter_mut().map(|row| &mut row.function)
+    {
+        *shares_line |= shared.is_shared(name.clone(), file.clone(), *line);
     }
 }
 

@@ -40,10 +40,7 @@ pub fn find(profile: &Profile, totals: &Totals, typed: &str) -> Found {
     let is_exact = |id: &FunctionId| {
         profile.function_name(*id) == typed.as_bytes()
             || symbols_of(*id).any(|symbol| symbol == typed.as_bytes())
-            || {
-                let info = FunctionInfo::of(profile, *id);
-                info.full() == typed || info.exact() == typed
-            }
+            || FunctionInfo::of(profile, *id).is_called(typed)
     };
     let mut exact: Vec<FunctionId> = ids().filter(is_function).filter(is_exact).collect();
     order(&mut exact);

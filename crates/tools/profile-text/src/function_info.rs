@@ -1,7 +1,7 @@
 //! What is said of a function.
 
 use printable::floor_char_boundary;
-use profile::{FunctionId, FunctionKey, Profile};
+use profile::{FunctionId, FunctionKey, Profile, name_with_place};
 use serde::Serialize;
 
 use crate::line::{Line, Style};
@@ -21,6 +21,9 @@ pub struct FunctionInfo {
     pub kind: &'static str,
     /// What it is recognized by in other recordings, in 16 hexadecimal digits: [`FunctionKey::id`].
     pub key: String,
+    /// Whether other functions have its name, file and line, so that text has the column, too.
+    #[serde(skip)]
+    pub shares_line: bool,
 }
 
 /// The longest name or path in a line of text, in bytes.
@@ -38,6 +41,7 @@ impl FunctionInfo {
             column: function.column,
             kind: function.kind.name(),
             key: format!("{:016x}", FunctionKey::of(profile, function).id()),
+            shares_line: profile.shares_line(id),
         }
     }
 
@@ -47,10 +51,23 @@ impl FunctionInfo {
         shortened(&self.name)
     }
 
-    /// Its file and line for a line of text; empty if the file is not known.
+    /// The same for views that show names alone: with its place if others have the same name on the same line.
+    #[must_use]
+    pub fn distinct_name(&self) -> String {
+        let name = self.short_name();
+        if !self.shares_line {
+            return name;
+        }
+        let place = (self.line, self.column);
+        lossy(&name_with_place(name.as_bytes(), self.file.as_bytes(), place))
+    }
+
+    /// Its file and line for a line of text, with the column if others have the same name on the same line; empty if the file is not known.
     #[must_use]
     pub fn place(&self) -> String {
-        place(&self.file, self.line)
+        let place = place(&self.file, self.line);
+        let has_line = !self.file.is_empty() && self.line > 0;
+        if self.shares_line && has_line { format!("{place}:{}", self.column) } else { place }
     }
 
     /// Adds its file and line at the end of a line, if the file is known.
@@ -72,9 +89,16 @@ impl FunctionInfo {
     /// The same with the column, if it is known: functions of minified scripts share a line.
     #[must_use]
     pub fn exact(&self) -> String {
-        let full = self.full();
         let has_line = !self.file.is_empty() && self.line > 0;
-        if has_line && self.column > 0 { format!("{full}:{}", self.column) } else { full }
+        let has_column = has_line && self.column > 0;
+        Self { shares_line: has_column, ..self.clone() }.full()
+    }
+
+    /// Whether a user means it by a name and a place, with or without the column, or by a name with a place as views show it.
+    pub(crate) fn is_called(&self, typed: &str) -> bool {
+        typed == self.exact()
+            || typed == Self { shares_line: false, ..self.clone() }.full()
+            || (self.shares_line && typed == self.distinct_name())
     }
 }
 

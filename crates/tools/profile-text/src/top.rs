@@ -153,7 +153,15 @@ mod tests {
                 |&(tier, samples): &(&str, u64)| TierSamples { tier: tier.into(), samples };
             let tiers = tiers.iter().map(spelled).collect();
             let (name, file, key) = Default::default();
-            let function = FunctionInfo { name, file, line: 0, column: 0, kind: "jitted", key };
+            let function = FunctionInfo {
+                name,
+                file,
+                line: 0,
+                column: 0,
+                kind: "jitted",
+                key,
+                shares_line: false,
+            };
             TopRow { function, samples, inclusive: samples, generations: 1, tiers }.tier_text()
         };
         assert_eq!(text(10, &[("turbofan", 9), ("sparkplug", 1)]), "turbofan +1");

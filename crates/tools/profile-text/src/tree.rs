@@ -64,7 +64,7 @@ const DEEPEST_INDENT: usize = 60;
 impl TreeNode {
     /// The function's name; of a run, with its length: `[unknown] ×127`.
     fn name(&self) -> String {
-        let name = self.function.short_name();
+        let name = self.function.distinct_name();
         if self.repeated > 1 { format!("{name} ×{}", self.repeated) } else { name }
     }
 }

@@ -16,6 +16,8 @@ pub struct FunctionName<'a> {
     pub line: u32,
     /// The column, from 1; 0 if the name does not say.
     pub column: u32,
+    /// The hash of the function's source, by which the runtime tells functions of one name apart; empty if the name has none.
+    pub source_hash: &'a [u8],
     /// The tier of the compiler.
     pub tier: Option<&'a [u8]>,
     /// What the code is to the function.

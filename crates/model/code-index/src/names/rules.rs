@@ -6,7 +6,7 @@
 //! | V8, WebAssembly | `JS:f-7-liftoff` | the number of the function in its module, and the tier |
 //! | V8, calls from WebAssembly | `JS:wasm-to-js:i:-f-0-turbofan`, in V8 13 `JS:wasm-to-js-<anonymous>-none` | the types of parameters and results, and the import `f`; one wrapper for all imports |
 //! | SpiderMonkey | `Ion: f (FILE:1:2)` | the tier in front |
-//! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
+//! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source. A private method is `#f#AhuXRj` |
 //! | JavaScriptCore, WebAssembly | `JSC-WasmOMG: lib.wasm.wasm-function[f]#BLSL4P`, `.wasm-function[f]` | the module in front, and the hash of its code |
 //! | wasmtime | `wasm[0]::function[3]::f` | the numbers of the module and of the function |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
@@ -29,7 +29,7 @@ use super::place::{
     Placed, behind_name, file_and_line, in_parentheses, is_number, last_parentheses, number,
     split_first, split_last,
 };
-use super::webassembly;
+use super::webassembly::{self, JSC_FUNCTION as JSC_WASM};
 
 /// Reads the names of one runtime; `None` for others.
 type Rule = for<'a> fn(&'a [u8]) -> Option<FunctionName<'a>>;
@@ -181,8 +181,27 @@ fn jsc(code: &[u8]) -> Option<FunctionName<'_>> {
     let (tier, function) = split_first(code.strip_prefix(b"JSC-")?, b':')?;
     let function = function.strip_prefix(b" ").filter(|function| !function.is_empty())?;
     let is_tier = !tier.is_empty() && tier.iter().all(u8::is_ascii_alphanumeric);
-    let function = webassembly::in_jsc_name(function).unwrap_or(function);
-    is_tier.then(|| FunctionName::plain(function).tier(tier))
+    let name = match webassembly::in_jsc_name(function) {
+        Some(function) => FunctionName::plain(function),
+        None => jsc_function(function),
+    };
+    is_tier.then(|| name.tier(tier))
+}
+
+/// The number of letters and digits in JavaScriptCore's hash of a source (`CodeBlockHash`).
+const JSC_HASH: usize = 6;
+
+/// A name with the hash behind it. What has no name but a hash, or a private one without it, is a name as a whole.
+fn jsc_function(name: &[u8]) -> FunctionName<'_> {
+    let is_hash =
+        |hash: &[u8]| hash.len() == JSC_HASH && hash.iter().all(u8::is_ascii_alphanumeric);
+    let of_function = |name: &[u8]| {
+        !name.is_empty() && !name.windows(JSC_WASM.len()).any(|part| part == JSC_WASM)
+    };
+    match split_last(name, b'#').filter(|(name, hash)| of_function(name) && is_hash(hash)) {
+        Some((name, source_hash)) => FunctionName { source_hash, ..FunctionName::plain(name) },
+        None => FunctionName::plain(name),
+    }
 }
 
 /// What hosts that embed JavaScriptCore write without the tier.
@@ -536,7 +555,14 @@ mod tests {
             ),
             ("void A::b()[QuickJittedInstrumented]", "void A::b()", "QuickJittedInstrumented"),
             ("JIT$mandel", "mandel", "function"),
-            ("JSC-FTL: vecs#BgABRU", "vecs#BgABRU", "FTL"),
+            ("JSC-FTL: vecs#BgABRU", "vecs", "FTL"),
+            ("JSC-DFG: get #x#BgABRU", "get #x", "DFG"),
+            ("JSC-Baseline: #x#BgABRU", "#x", "Baseline"),
+            ("JSC-Baseline: <global>#BgABRU", "<global>", "Baseline"),
+            // Without a name, and without a hash.
+            ("JSC-DFG: #BgABRU", "#BgABRU", "DFG"),
+            ("JSC-DFG: f#x", "f#x", "DFG"),
+            ("JSC-DFG: f#BgABR-", "f#BgABR-", "DFG"),
             ("JSC-WasmOMG: lib.wasm.wasm-function[run]#BLSL4P", "run", "WasmOMG"),
             ("JSC-WasmBBQ: .wasm-function[a[0]]#BvAZCn", "a[0]", "WasmBBQ"),
             ("JSC-WasmBBQ: .wasm-function[7]#BvAZCn", ".wasm-function[7]#BvAZCn", "WasmBBQ"),
@@ -573,6 +599,20 @@ mod tests {
             let read = (text(&name.function), text(name.tier.unwrap_or_default()));
             assert_eq!(read, (function.into(), tier.into()), "{code}");
             assert!(!name.has_place(), "{code}");
+        }
+    }
+
+    #[test]
+    fn names_may_have_a_hash_of_the_source() {
+        for (code, hash) in [
+            ("JSC-FTL: vecs#BgABRU", "BgABRU"),
+            ("JSC-DFG: #x#BgABRU", "BgABRU"),
+            ("JSC-DFG: #BgABRU", ""),
+            // Of the module's code, and not of the function.
+            ("JSC-WasmBBQ: .wasm-function[7]#BvAZCn", ""),
+            ("vecs#BgABRU", ""),
+        ] {
+            assert_eq!(text(FunctionName::of(code.as_bytes()).source_hash), hash, "{code}");
         }
     }
 
@@ -726,7 +766,7 @@ mod tests {
         #[test]
         fn any_name_is_read(code in prop_oneof![made(), prop::collection::vec(any::<u8>(), 0..40)]) {
             let name = FunctionName::of(&code);
-            prop_assert!(is_part(name.file, &code));
+            prop_assert!(is_part(name.file, &code) && is_part(name.source_hash, &code));
             let placed = FunctionName::placed_of(&code);
             let is_hidden = code.windows(6).any(|part| part == b"Lambda");
             let expected = Some(&name).filter(|name| !name.file.is_empty() && !is_hidden);

@@ -3,7 +3,7 @@
 use super::place::{is_number, split_first, split_last};
 
 /// What JavaScriptCore puts between the name of the module, which may be empty, and that of the function.
-const JSC_FUNCTION: &[u8] = b".wasm-function[";
+pub(super) const JSC_FUNCTION: &[u8] = b".wasm-function[";
 
 /// The function in JavaScriptCore's `lib.wasm.wasm-function[run]#BLSL4P`, whose hash may be absent. `None` if the module has no name
 /// for it, and there is a number.

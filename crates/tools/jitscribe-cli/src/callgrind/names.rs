@@ -15,7 +15,7 @@ use crate::symbols::SymbolIndex;
 /// How each function is named.
 #[derive(Debug, Default)]
 pub struct FunctionNames {
-    /// Those that begin at several places.
+    /// Those that begin at several places, or have several sources.
     ambiguous: HashSet<NameAndFile>,
 }
 
@@ -28,18 +28,18 @@ impl FunctionNames {
     /// # Errors
     /// If a dump cannot be read.
     pub fn of(known: &mut SymbolIndex) -> Result<Self> {
-        let mut places: HashMap<NameAndFile, (u32, u32)> = HashMap::new();
+        let mut places: HashMap<NameAndFile, (u32, u32, Vec<u8>)> = HashMap::new();
         let mut ambiguous = HashSet::new();
         let all: Vec<_> = known.iter().collect();
         for code in all {
             let name = known.name(&code)?;
             let name = FunctionName::of(&name);
-            if !name.has_place() {
+            if !name.has_place() && name.source_hash.is_empty() {
                 continue;
             }
-            let place = (name.line, name.column);
+            let place = (name.line, name.column, name.source_hash.to_vec());
             let key: NameAndFile = (name.function.into(), name.file.into());
-            if *places.entry(key.clone()).or_insert(place) != place {
+            if *places.entry(key.clone()).or_insert_with(|| place.clone()) != place {
                 ambiguous.insert(key);
             }
         }
@@ -50,7 +50,7 @@ impl FunctionNames {
     pub fn of_code(&self, code: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
         let name = FunctionName::of(code);
         let has_place = name.has_place();
-        let FunctionName { function, file, line, column, .. } = name;
+        let FunctionName { function, file, line, column, source_hash, .. } = name;
         let mut shown = function.to_vec();
         // What has no name has only its place.
         let is_anonymous = *function == *FunctionName::ANONYMOUS;
@@ -61,6 +61,9 @@ impl FunctionNames {
             if column > 0 {
                 shown.extend_from_slice(format!(":{column}").as_bytes());
             }
+        }
+        if !source_hash.is_empty() && self.ambiguous.contains(&key) {
+            shown.extend_from_slice(&[b"#", source_hash].concat());
         }
         (shown, path)
     }

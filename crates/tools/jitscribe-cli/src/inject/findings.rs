@@ -48,6 +48,9 @@ pub fn print_summary(summary: &SampleSummary, named: u64) {
         let place = match (function.file.as_str(), function.line) {
             ("", _) => String::new(),
             (file, 0) => format!("  {}", text::short(file.as_bytes())),
+            (file, line) if function.shares_line => {
+                format!("  {}:{line}:{}", text::short(file.as_bytes()), function.column)
+            }
             (file, line) => format!("  {}:{line}", text::short(file.as_bytes())),
         };
         note::say(format_args!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use profile::{Activities, FunctionKind, Profile, Tiers, Totals};
+use profile::{Activities, FunctionKind, Profile, SharedLines, Tiers, Totals};
 
 use super::window::{Window, Windows};
 use crate::Result;
@@ -169,6 +169,12 @@ impl Table {
             by_count.then_with(|| a.cmp(b))
         });
         rows
+    }
+
+    /// Which of all functions share their lines with others of their name.
+    pub fn shared_lines(&self) -> SharedLines<&[u8]> {
+        let functions = self.functions.keys();
+        SharedLines::of(functions.map(|row| (&*row.name, &*row.file, row.line, row.column)))
     }
 
     fn forget_last(&mut self) {

@@ -49,7 +49,11 @@ impl View {
         let search = self.search.to_lowercase();
         let rows = rows.filter(|(function, _)| matches(function, &search)).skip(self.scrolled);
         let room = height.saturating_sub(lines.len() + below);
-        lines.extend(rows.take(room).map(|(function, counts)| row(function, counts, samples)));
+        let shared = table.shared_lines();
+        lines.extend(rows.take(room).map(|(function, counts)| {
+            let shares_line = shared.is_shared(&function.name, &function.file, function.line);
+            row(function, shares_line, counts, samples)
+        }));
         if shown > 0 {
             lines.push(format!("compiled in this window: {}", compiled.len()));
             lines.extend(compiled.into_iter().take(shown).map(new_code));
@@ -98,7 +102,7 @@ fn heading() -> String {
     format!("{:>8} {:>8} {:>8}  {:TIERS$}  function", "self", "total", "samples", "tier")
 }
 
-fn row(function: &Function, counts: &Counts, samples: u64) -> String {
+fn row(function: &Function, shares_line: bool, counts: &Counts, samples: u64) -> String {
     let (own, total) = (percent(counts.own, samples), percent(counts.total, samples));
     let mut tiers: Vec<_> = counts.tiers.iter().collect();
     tiers.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
@@ -117,6 +121,9 @@ fn row(function: &Function, counts: &Counts, samples: u64) -> String {
         if function.line > 0 {
             // Writing into a String cannot fail.
             _ = write!(line, ":{}", function.line);
+            if shares_line {
+                _ = write!(line, ":{}", function.column);
+            }
         }
     }
     line

@@ -6,8 +6,8 @@ use crate::common::Bench;
 
 const PID: u32 = 5_000_009;
 
-/// Names as MoarVM, V8 and CPython write them, and one that is only a name.
-const NAMES: [&str; 9] = [
+/// Names as MoarVM, V8, CPython and JavaScriptCore write them, and one that is only a name.
+const NAMES: [&str; 13] = [
     "collatz(p.raku:1)",
     "find(src/q.nqp:3)",
     "find(src/q.nqp:9)",
@@ -17,6 +17,10 @@ const NAMES: [&str; 9] = [
     "py::g:y.py",
     "TRACE-11$mandel$5",
     "plain(int)",
+    "JSC-DFG: gamma#B5QEX4",
+    "JSC-FTL: gamma#B5QEX4",
+    "JSC-FTL: t#AAAAAA",
+    "JSC-FTL: t#BBBBBB",
 ];
 
 /// Where the code with this number is.
@@ -68,6 +72,10 @@ fn functions_in_a_profile_of_callgrind_have_a_file_and_a_line() {
         ("g", here("y.py")),
         ("mandel", "???".into()),
         ("plain(int)", "???".into()),
+        // Two sources have this name.
+        ("gamma", "???".into()),
+        ("t#AAAAAA", "???".into()),
+        ("t#BBBBBB", "???".into()),
     ];
     let expected: BTreeSet<_> =
         expected.into_iter().map(|(name, file)| (name.to_owned(), file)).collect();
@@ -97,6 +105,10 @@ fn frames_of_memcheck_have_a_file_and_a_line() {
         &format!("g {map}"),
         &format!("mandel {map}"),
         &format!("plain(int) {map}"),
+        &format!("gamma {map}"),
+        &format!("gamma {map}"),
+        &format!("t {map}"),
+        &format!("t {map}"),
     ];
     assert_eq!(shown, expected, "{named}");
 }

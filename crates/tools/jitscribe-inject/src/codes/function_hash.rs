@@ -9,7 +9,8 @@ use rustc_hash::FxBuildHasher;
 pub fn function_hash(code: &[u8]) -> u32 {
     let name = FunctionName::of(code);
     // The upper half is mixed best.
-    (FxBuildHasher.hash_one((&*name.function, name.file, name.definition())) >> 32) as u32
+    let place = (name.file, name.definition(), name.source_hash);
+    (FxBuildHasher.hash_one((&*name.function, place)) >> 32) as u32
 }
 
 #[cfg(test)]
@@ -23,5 +24,7 @@ mod tests {
         assert_ne!(hash("JS:*f /a.js:1:2"), hash("JS:*f /a.js:1:3"));
         assert_ne!(hash("f(/a.raku:1)"), hash("f(/a.raku:2)"));
         assert_eq!(hash("TRACE-1$f$5"), hash("TRACE-2$f$6"));
+        assert_eq!(hash("JSC-DFG: f#BgABRU"), hash("JSC-FTL: f#BgABRU"));
+        assert_ne!(hash("JSC-DFG: f#BgABRU"), hash("JSC-FTL: f#CgABRU"));
     }
 }

@@ -1,4 +1,4 @@
-//! Names as they are in the source.
+//! Names as they are in the source. Those of Swift stay mangled: `docs/design/names.md` says why.
 
 use std::fmt::{self, Write};
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use code_index::{FunctionName, NameKind};
 use native_files::SourceFrame;
-use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId};
+use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId, name_with_place};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::original_places::{OriginalPlaces, SourcePlace};
@@ -23,6 +23,8 @@ pub struct JittedName<'a> {
     pub line: u32,
     /// The column, from 1; 0 if the symbol has none.
     pub column: u32,
+    /// The hash of its source, by which its runtime tells functions of one name apart; empty if the symbol has none.
+    pub source_hash: &'a [u8],
     /// The tier; empty if there is none.
     pub tier: &'a [u8],
     /// What the code is to the function.
@@ -38,7 +40,7 @@ impl<'a> JittedName<'a> {
         let name = FunctionName::of(symbol);
         let without_loop_mark = name.without_loop_mark().map(demangled_name).map(Cow::into_owned);
         let (line, column) = name.definition();
-        let FunctionName { function, file, tier, kind, .. } = name;
+        let FunctionName { function, file, source_hash, tier, kind, .. } = name;
         let function = match function {
             Cow::Borrowed(name) => demangled_name(name),
             Cow::Owned(name) => name.into(),
@@ -50,7 +52,7 @@ impl<'a> JittedName<'a> {
             NameKind::Compiled => FunctionKind::Jitted,
         };
         let (name, file, tier) = (function, source_name(file), tier.unwrap_or_default());
-        Self { name, file, line, column, tier, kind, without_loop_mark }
+        Self { name, file, line, column, source_hash, tier, kind, without_loop_mark }
     }
 
     /// The same with the place in the source that the script was compiled from, if it is one of these.
@@ -85,12 +87,7 @@ fn shown<'a>(name: &'a [u8], file: &[u8], (line, column): (u32, u32)) -> Cow<'a,
     if name != FunctionName::ANONYMOUS || (file.is_empty() && line == 0) {
         return name.into();
     }
-    let file = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
-    let mut shown = [FunctionName::ANONYMOUS, b" ", file].concat();
-    for number in [line, column].into_iter().take_while(|&number| number > 0) {
-        shown.extend_from_slice(format!(":{number}").as_bytes());
-    }
-    shown.into()
+    name_with_place(name, file, (line, column)).into()
 }
 
 /// A function's name as in the source. What was compiled to WebAssembly or by LLVM may have another one.
@@ -159,7 +156,7 @@ impl JittedFunctions {
             self.by_place.get(&key).is_some_and(|places| places.contains(&place))
         });
         let text = function.map_or(&*name.name, Vec::as_slice);
-        jitted(builder, text, &name.file, place, (name.kind, runtime))
+        jitted(builder, text, &name.file, place, (name.kind, runtime, name.source_hash))
     }
 
     /// The function of an inlined call in the code of `outer`.
@@ -170,7 +167,7 @@ impl JittedFunctions {
         outer: FunctionId,
     ) -> FunctionId {
         let runtime = builder.function_row(outer).and_then(|outer| outer.runtime);
-        let as_jitted = (FunctionKind::Jitted, runtime);
+        let as_jitted = (FunctionKind::Jitted, runtime, &b""[..]);
         // Functions without a name have a place.
         if let Some(name) = anonymous_name(&frame.function) {
             let name = name.in_source(&self.originals);
@@ -202,8 +199,9 @@ fn anonymous_name(symbol: &[u8]) -> Option<JittedName<'_>> {
     let FunctionName { function, file, line, column, .. } =
         Some(FunctionName::of_inlined(symbol)).filter(FunctionName::has_place)?;
     let (file, kind) = (source_name(file), FunctionKind::Jitted);
-    let (tier, without_loop_mark) = (&b""[..], None);
-    Some(JittedName { name: function, file, line, column, tier, kind, without_loop_mark })
+    let (source_hash, tier, without_loop_mark) = (&b""[..], &b""[..], None);
+    let name = function;
+    Some(JittedName { name, file, line, column, source_hash, tier, kind, without_loop_mark })
 }
 
 /// The name of the function that an inlined call is of: see [`JittedFunctions::of_inlined`].
@@ -219,7 +217,7 @@ fn jitted(
     name: &[u8],
     file: &[u8],
     place: (u32, u32),
-    (kind, runtime): (FunctionKind, Option<ModuleId>),
+    (kind, runtime, source_hash): (FunctionKind, Option<ModuleId>, &[u8]),
 ) -> FunctionId {
     let name = shown(name, file, place);
     let (name, file) = (builder.string(&name), builder.string(file));
@@ -227,6 +225,7 @@ fn jitted(
     function.file = file;
     (function.line, function.column) = place;
     function.runtime = runtime;
+    function.source_hash = builder.string(source_hash);
     builder.function(function)
 }
 
@@ -261,6 +260,7 @@ mod tests {
                 (0, 0),
                 "WasmOMG",
             ),
+            ("JSC-DFG: gamma#B5QEX4", "gamma", "", (0, 0), "DFG"),
             ("wasm[0]::function[3]::_ZN3hot8leafworkEi", "hot::leafwork", "", (0, 0), ""),
             ("Ion: fib (evaluate:1:13)", "fib", "evaluate", (1, 13), "ion"),
             ("Baseline: g (a (b).js:2:3)", "g", "a (b).js", (2, 3), "baseline"),

@@ -401,3 +401,31 @@ fn names_have_tiers_and_lines_on_request() {
         assert_eq!(stacks.into_keys().next(), Some(vec![(name.to_owned(), 0)]), "{format:?}");
     }
 }
+
+/// Functions of one name on one line are not one box of a flame graph. Formats with fields for the place keep the name.
+#[test]
+fn functions_that_share_a_line_have_their_place_in_folded_names() {
+    let mut builder = Builder::new();
+    let event = builder.event(b"cycles");
+    let process = builder.process(1, b"app");
+    let thread = builder.thread(process, 1, b"app");
+    for (time, (name, column)) in (0..).zip([("f", 10), ("f", 2045), ("g", 7)]) {
+        let mut function = Function::new(builder.string(name.as_bytes()), FunctionKind::Jitted);
+        function.file = builder.string(b"/x/a.js");
+        (function.line, function.column) = (1, column);
+        let function = builder.function(function);
+        let frame = builder.frame(Frame::new(function));
+        let stack = builder.stack(None, frame);
+        builder.sample(SampleRow { time, thread, event, weight: 1, stack });
+    }
+    let profile = builder.finish();
+    let text =
+        |format| String::from_utf8(written(format, &profile, &Options::default())).expect("UTF-8");
+    let folded = text(Format::Folded);
+    let mut lines: Vec<&str> = folded.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["app;f a.js:1:10_[j] 1", "app;f a.js:1:2045_[j] 1", "app;g_[j] 1"]);
+    for format in [Format::Speedscope, Format::Cpuprofile] {
+        assert!(!text(format).contains("f a.js"), "{format:?}");
+    }
+}

@@ -1,4 +1,5 @@
 import { relatives } from "../model/relatives.ts";
+import { distinctName, placeText, sharedLines } from "../model/shared_lines.ts";
 import type { Columns } from "../read/columns.ts";
 
 /** What the directory of the data says. The first of each pair is of the first recording. */
@@ -31,12 +32,13 @@ export const STEPS = [0.5, 2, 5];
 /** Two recordings, by function and by call. */
 export class Comparison {
   readonly about: About;
-  readonly function: { name: Uint32Array; file: Uint32Array; line: Uint32Array; kind: Uint32Array; isIn: Uint32Array };
+  readonly function: { name: Uint32Array; file: Uint32Array; line: Uint32Array; column: Uint32Array; kind: Uint32Array; isIn: Uint32Array };
   readonly own: Column;
   readonly total: Column;
   /** The call tree of both: callers have smaller numbers. */
   readonly node: { function: Uint32Array; parent: Int32Array; firstChild: Int32Array; nextSibling: Int32Array; own: Column; total: Column };
   private readonly strings: string[];
+  private readonly sharesLine: Uint8Array;
 
   constructor(columns: Columns) {
     const u32 = (name: string) => columns.u32(name);
@@ -46,9 +48,11 @@ export class Comparison {
       name: u32("function.name"),
       file: u32("function.file"),
       line: u32("function.line"),
+      column: u32("function.column"),
       kind: u32("function.kind"),
       isIn: u32("function.in"),
     };
+    this.sharesLine = sharedLines(this.function);
     const column = (name: string, byChance: Float64Array) => ({ before: columns.u64(`${name}_before`), after: columns.u64(`${name}_after`), byChance });
     this.own = column("function.own", columns.f64("function.own_by_chance"));
     this.total = column("function.total", columns.f64("function.total_by_chance"));
@@ -72,10 +76,15 @@ export class Comparison {
     return this.about.kinds[this.function.kind[id]];
   }
 
-  /** File and line of a function, or an empty text. */
+  /** File and line of a function, and the column if others have its name on this line, or an empty text. */
   place(id: number): string {
-    const [file, line] = [this.file(id), this.function.line[id]];
-    return file && line > 0 ? `${file}:${line}` : file;
+    const { line, column } = this.function;
+    return placeText(this.file(id), line[id], column[id], this.sharesLine[id] === 1);
+  }
+
+  /** The name of a function for views that show names alone. */
+  distinctName(id: number): string {
+    return distinctName(this.name(id), this.place(id), this.sharesLine[id] === 1);
   }
 
   /** How much more the second recording has: in percentage points or, of times, in percent of the first recording. */

@@ -25,7 +25,7 @@ class Content implements FlameContent<Node> {
   }
 
   name(node: Node): string {
-    return node.item < 0 ? "all" : this.session.comparison.name(node.item);
+    return node.item < 0 ? "all" : this.session.comparison.distinctName(node.item);
   }
 
   fills(): (node: Node) => string {

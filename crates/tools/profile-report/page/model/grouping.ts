@@ -50,6 +50,11 @@ export class Grouping {
   name(item: number): string {
     return this.profile.functionName(this.functionOf[item]);
   }
+
+  /** The name for views that show names alone. */
+  distinctName(item: number): string {
+    return this.profile.distinctName(this.functionOf[item]);
+  }
 }
 
 /** For each frame the number of samples in it, and with it on the stack; a recursive one counts more than once. */

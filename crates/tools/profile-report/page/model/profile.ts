@@ -1,5 +1,6 @@
 import { Columns } from "../read/columns.ts";
 import { relatives } from "./relatives.ts";
+import { distinctName, placeText, sharedLines } from "./shared_lines.ts";
 
 export interface About {
   recording: string;
@@ -37,6 +38,7 @@ export class Profile {
     gone: Float64Array;
     module: Int32Array;
   };
+  private readonly sharesLine: Uint8Array;
   readonly frame: {
     function: Uint32Array;
     code: Int32Array;
@@ -70,6 +72,7 @@ export class Profile {
       column: u32("function.column"),
       kind: u32("function.kind"),
     };
+    this.sharesLine = sharedLines(this.function);
     this.code = {
       function: u32("code.function"),
       symbol: u32("code.symbol"),
@@ -131,11 +134,15 @@ export class Profile {
     return this.about.kinds[this.function.kind[id]];
   }
 
-  /** File and line of a function, or an empty text. */
+  /** File and line of a function, and the column if others have its name on this line, or an empty text. */
   functionPlace(id: number): string {
-    const file = this.strings[this.function.file[id]];
-    const line = this.function.line[id];
-    return file && line > 0 ? `${file}:${line}` : file;
+    const { file, line, column } = this.function;
+    return placeText(this.strings[file[id]], line[id], column[id], this.sharesLine[id] === 1);
+  }
+
+  /** The name of a function for views that show names alone. */
+  distinctName(id: number): string {
+    return distinctName(this.functionName(id), this.functionPlace(id), this.sharesLine[id] === 1);
   }
 
   threadName(id: number): string {

@@ -20,7 +20,7 @@ export interface Node {
 
 /** The name of a node's function; of a run, with its length: `[unknown] ×127`. */
 export function nodeName(node: Node, grouping: Grouping): string {
-  const name = grouping.name(node.item);
+  const name = grouping.distinctName(node.item);
   return node.repeated > 1 ? `${name} ×${node.repeated}` : name;
 }
 

@@ -65,7 +65,7 @@ export class CodeView {
     for (const code of codes) {
       const tier = profile.strings[profile.code.tier[code]];
       const generation = profile.code.generation[code];
-      const inlined = profile.code.function[code] === id ? "" : `in ${profile.functionName(profile.code.function[code])}`;
+      const inlined = profile.code.function[code] === id ? "" : `in ${profile.distinctName(profile.code.function[code])}`;
       const words = [generation > 0 ? `#${generation}` : "", tier, inlined, `${count(heat[code].own)} samples`].filter(Boolean);
       select.append(el("option", { value: code, selected: code === chosen }, words.join(", ").slice(0, 200)));
     }

@@ -27,7 +27,7 @@ class Content implements FlameContent<Node> {
     const { grouping, profile, state } = this.session;
     if (node.item >= 0) return nodeName(node, grouping);
     const what = state.inverted ? "callers of " : "";
-    return state.focus >= 0 ? what + profile.functionName(state.focus) : state.inverted ? "all, by innermost function" : "all";
+    return state.focus >= 0 ? what + profile.distinctName(state.focus) : state.inverted ? "all, by innermost function" : "all";
   }
 
   fills(): (node: Node) => string {

@@ -1,5 +1,7 @@
 //! The views of a made profile, as a user sees them.
 
+mod shared_lines;
+
 use profile::{Activities, Compared, Comparison, Direction, Measure, SampleRow, Selection, Totals};
 
 use crate::made::{Made, made, text};

@@ -532,6 +532,42 @@ fn compilations_lie_on_the_axis_of_time_and_can_be_compared() {
     assert_eq!(page.finish(), Seen::default());
 }
 
+/// Functions of one name on one line, as minified scripts have them, differ in all views by the column, and links find each.
+#[test]
+fn functions_that_share_a_line_have_their_column() {
+    let mut builder = profile::Builder::new();
+    let event = builder.event(b"cycles");
+    let process = builder.process(1, b"app");
+    let thread = builder.thread(process, 1, b"app");
+    for (time, (name, line, column)) in
+        (0..).zip([("f", 1, 10), ("f", 1, 2045), ("f", 2, 10), ("g", 1, 5)])
+    {
+        let name = builder.string(name.as_bytes());
+        let mut function = profile::Function::new(name, profile::FunctionKind::Jitted);
+        function.file = builder.string(b"/x/a.js");
+        (function.line, function.column) = (line, column);
+        let function = builder.function(function);
+        let frame = builder.frame(profile::Frame::new(function));
+        let stack = builder.stack(None, frame);
+        builder.sample(profile::SampleRow { time, thread, event, weight: 1, stack });
+    }
+    let (file, _) = File::report(&builder.finish(), &mut Made);
+    let mut browser = Browser::start();
+    let mut page = file.open(&mut browser, "", SIZE);
+    let mut paths: Vec<String> = boxes(&mut page).into_iter().map(|(path, _)| path).collect();
+    paths.sort();
+    assert_eq!(paths, ["/f", "/f a.js:1:10", "/f a.js:1:2045", "/g"]);
+    assert_eq!(page.finish(), Seen::default());
+    let link = "#view=functions&fn=f&fn-at=%2Fx%2Fa.js%3A1%3A2045";
+    let mut page = file.open(&mut browser, link, SIZE);
+    let mut places = texts(&mut page, "#functions .row .path");
+    places.sort();
+    assert_eq!(places, ["/x/a.js:1", "/x/a.js:1:10", "/x/a.js:1:2045", "/x/a.js:2"]);
+    let details = texts(&mut page, "#details .path");
+    assert_eq!(details, ["/x/a.js:1:2045"]);
+    assert_eq!(page.finish(), Seen::default());
+}
+
 #[test]
 fn links_open_what_they_name_and_follow_what_is_looked_at() {
     let report = Report::new();
