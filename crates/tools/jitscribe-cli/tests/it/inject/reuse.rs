@@ -70,7 +70,7 @@ fn what_new_code_leaves_of_the_old_keeps_its_name_and_offset() {
     );
 }
 
-/// An image may have a code of which the beginning is hidden by another one that begins at the same address.
+/// The first image has the end of the larger code, behind the smaller one.
 #[test]
 fn profiles_tell_codes_that_begin_at_one_address_apart() {
     let jit = Jit::begun().code(20, 0, "small").load(30 * MS, CODE, 0x200, "large");
@@ -78,7 +78,7 @@ fn profiles_tell_codes_that_begin_at_one_address_apart() {
         jit,
         &[
             (PID, 25, 0x10, "small+0x10 jit-5000007-0.elf"),
-            (PID, 35, 0x110, "large+0x110 jit-5000007-0.elf"),
+            (PID, 35, 0x110, "large+0x110 jit-5000007-0-1.elf"),
             (PID, 45, 0x10, "large+0x10 jit-5000007-0-1.elf"),
         ],
     );
