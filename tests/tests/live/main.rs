@@ -10,6 +10,7 @@ mod callgrind_exact;
 mod callgrind_runtimes;
 mod code_arena;
 mod collect;
+mod counts;
 mod debug_command;
 mod debugger_crowd;
 mod foreign;

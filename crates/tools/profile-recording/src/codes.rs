@@ -97,7 +97,9 @@ impl Codes {
     pub fn listed(&self, modules: &Modules<'_>, symbol: &Symbol) -> Option<usize> {
         let image = modules.get(symbol.module).filter(|_| symbol.is_in_image)?;
         let (listed, start) = self.lists.at(&image.path, symbol.range.start)?;
-        (start == symbol.range.start).then_some(listed)
+        // Lists of earlier versions have the places of hidden beginnings, too, where the image has other code.
+        let is_it = self.lists.get(listed)?.symbol == String::from_utf8_lossy(&symbol.name);
+        (is_it && start == symbol.range.start).then_some(listed)
     }
 
     /// The symbol of a compilation in the image in which it was seen first.

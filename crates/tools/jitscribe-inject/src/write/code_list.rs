@@ -19,7 +19,7 @@ use crate::attribution::hits::Hits;
 use crate::codes::code_table::CodeTable;
 use crate::codes::original_places::SourcePlace;
 use crate::files::code_list_name;
-use crate::plan::Plan;
+use crate::plan::{ImageCode, Plan};
 use crate::recording::recording_index::RecordingIndex;
 use crate::{Error, Result};
 
@@ -95,7 +95,7 @@ pub fn write(
     let file_name =
         |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let files: Vec<_> = images.written.iter().map(|image| file_name(&image.path)).collect();
-    let in_images = in_images(list, plan, images);
+    let in_images = in_images(list, plan, images, table);
     let mut in_images = &in_images[..];
     let mut reader = table.reader();
     for listed in list.codes() {
@@ -146,8 +146,17 @@ pub fn write(
     Ok(())
 }
 
-/// The listed codes in images, in the order of the list.
-fn in_images(list: &ListedCodes, plan: &Plan, images: &Images) -> Vec<InImage> {
+/// The listed codes in images, in the order of the list. Where an image has other code at the beginning of a code, the address is that other code's.
+fn in_images(
+    list: &ListedCodes,
+    plan: &Plan,
+    images: &Images,
+    table: &CodeTable<'_>,
+) -> Vec<InImage> {
+    let begins = |shown: &ImageCode| {
+        let address = table.history.code(shown.code).address;
+        shown.visible.start == address.wrapping_add(shown.moved_by)
+    };
     let planned = plan.arenas.iter().flat_map(|arena| {
         let space = arena.space;
         arena.images.iter().map(move |image| (space, image))
@@ -156,7 +165,7 @@ fn in_images(list: &ListedCodes, plan: &Plan, images: &Images) -> Vec<InImage> {
     let mut all: Vec<InImage> = planned
         .flat_map(|(number, (space, image))| {
             let listed = image.shown.iter().filter(|shown| list.has(shown.code));
-            listed.map(move |shown| InImage {
+            listed.filter(|shown| begins(shown)).map(move |shown| InImage {
                 space,
                 code: shown.code,
                 image: number,

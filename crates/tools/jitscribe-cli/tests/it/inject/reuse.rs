@@ -70,6 +70,24 @@ fn what_new_code_leaves_of_the_old_keeps_its_name_and_offset() {
     );
 }
 
+/// The first image has the end of the larger code, behind the smaller one.
+#[test]
+fn profiles_tell_codes_that_begin_at_one_address_apart() {
+    let jit = Jit::begun().code(20, 0, "small").load(30 * MS, CODE, 0x200, "large");
+    let scene = expect(
+        jit,
+        &[
+            (PID, 25, 0x10, "small+0x10 jit-5000007-0.elf"),
+            (PID, 35, 0x110, "large+0x110 jit-5000007-0-1.elf"),
+            (PID, 45, 0x10, "large+0x10 jit-5000007-0-1.elf"),
+        ],
+    );
+    let folded = scene.ask("export --folded -i out.data -o -").ok().stdout;
+    let mut lines: Vec<_> = folded.lines().filter_map(|line| line.rsplit(';').next()).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["large_[j] 2", "small_[j] 1"]);
+}
+
 #[test]
 fn of_codes_with_equal_times_the_later_record_wins() {
     expect(

@@ -14,6 +14,7 @@ pub fn gunzip(file: &[u8]) -> Vec<u8> {
 }
 
 /// The columns of a page's element: `profile_report` describes them.
+#[derive(Debug)]
 pub struct Columns {
     /// What the directory says of the whole.
     pub about: Value,
