@@ -8,6 +8,7 @@ use crate::code::Change;
 use crate::compilers::Compilers;
 use crate::luajit::{States, Table};
 use crate::mapped::Mapped;
+use crate::pcre2::{Expressions, MAGIC};
 use crate::registry::{Codes, Context, Registry};
 use crate::scan::{PART, Scan};
 
@@ -36,8 +37,11 @@ pub struct Poll<'p, M: ?Sized> {
 pub struct Finder {
     scan: Scan,
     states: States,
+    expressions: Expressions,
     codes: Codes,
     room: Vec<u8>,
+    /// Where there was executable memory at the last poll.
+    code: Vec<Range<u64>>,
     /// Since when nothing has been looked for: when the process began, as far as this is known.
     first: Option<u64>,
 }
@@ -54,13 +58,19 @@ impl Finder {
         present: impl Fn(&Range<u64>) -> Option<Vec<Range<u64>>>,
         mut each: impl FnMut(Change),
     ) -> bool {
-        let Self { scan, states, codes, room, first } = self;
+        let Self { scan, states, expressions, codes, room, code, first } = self;
         let first = *first.get_or_insert(poll.last);
         let mut codes = Registry::new(codes, &mut each);
         let context = Context::new(poll.memory, poll.mapped, poll.last);
         states.poll(&context, &mut codes);
+        expressions.poll(&context, &mut codes);
         if poll.compilers.is_empty() || poll.mapped.code.is_empty() {
             return true;
+        }
+        // An expression that is new may be compiled into new memory.
+        if !poll.compilers.pcre2.is_empty() && *code != poll.mapped.code {
+            code.clone_from(&poll.mapped.code);
+            scan.hurry();
         }
         let mut has_new = false;
         let is_end = scan.advance(&poll.mapped.data, poll.bytes, poll.now, |part, since| {
@@ -73,6 +83,13 @@ impl Finder {
                         && context.examine(1)
                     {
                         has_new |= states.examine(at, table, &context, &mut codes, since);
+                    }
+                    let versions = poll.compilers.pcre2;
+                    if first & u64::from(u32::MAX) == u64::from(MAGIC)
+                        && !versions.is_empty()
+                        && context.examine(1)
+                    {
+                        has_new |= expressions.examine(at, versions, &context, &mut codes, since);
                     }
                 });
                 count = range.end.saturating_sub(range.start).saturating_add(count);

@@ -1,0 +1,433 @@
+//! The pattern of a compiled expression, from its opcodes.
+//!
+//! PCRE2 does not keep the pattern. What its opcodes say matches the same.
+
+use super::class::{Map, push_range};
+use super::opcodes::{Op, Repeat, opcodes};
+use super::pattern::{Times, character};
+use super::property::{LEFT_OUT, Property, property};
+use super::reader::Reader;
+
+/// The most bytes of text that are made.
+const MOST: usize = 512;
+/// The most groups inside each other. PCRE2 allows 250.
+const DEPTH: usize = 1024;
+
+const CASELESS: u32 = 0x8;
+const DOT_ALL: u32 = 0x20;
+const MULTILINE: u32 = 0x400;
+const UCP: u32 = 0x2_0000;
+const UTF: u32 = 0x8_0000;
+
+/// The opcodes of an expression.
+#[derive(Clone, Copy, Debug)]
+pub struct Code<'c> {
+    pub units: &'c [u32],
+    /// The bytes of a unit.
+    pub width: usize,
+    pub options: u32,
+    pub names: &'c [Name],
+}
+
+/// A name of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    pub group: u32,
+    pub name: String,
+}
+
+/// What was read.
+struct Decoder<'c> {
+    code: Code<'c>,
+    layout: u8,
+    opcodes: Vec<Op>,
+    reader: Reader<'c>,
+    text: String,
+    /// The groups that are open.
+    groups: Vec<Group>,
+    /// What is said of the next group.
+    optional: Option<&'static str>,
+    is_caseless: bool,
+    /// The last item, if it is to be there exactly so often; and where it is in the text.
+    exact: Option<(String, Times, usize)>,
+}
+
+/// A group that is open.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    /// Where it begins, and where the next of its alternatives does, or its end is.
+    start: usize,
+    next: usize,
+    /// What is said of it in front of it.
+    optional: Option<&'static str>,
+    /// Whether case did not matter there.
+    is_caseless: bool,
+}
+
+impl Code<'_> {
+    /// The pattern, according to the opcodes of one layout. `None` if these are others.
+    pub fn text(&self, layout: u8) -> Option<String> {
+        let mut decoder = Decoder {
+            code: *self,
+            layout,
+            opcodes: opcodes(layout),
+            reader: Reader {
+                units: self.units,
+                width: self.width,
+                is_utf: self.options & UTF != 0,
+                at: 0,
+            },
+            text: String::new(),
+            groups: Vec::new(),
+            optional: None,
+            is_caseless: self.options & CASELESS != 0,
+            exact: None,
+        };
+        let flags = [(CASELESS, 'i'), (MULTILINE, 'm'), (DOT_ALL, 's')];
+        let flags = flags.into_iter().filter(|(option, _)| self.options & option != 0);
+        let flags: String = flags.map(|(_, flag)| flag).collect();
+        if !flags.is_empty() {
+            decoder.push(&format!("(?{flags})"));
+        }
+        while decoder.step()? {}
+        (decoder.reader.at == self.units.len() && decoder.groups.is_empty()).then_some(decoder.text)
+    }
+}
+
+impl Decoder<'_> {
+    /// Reads the next opcode. `false` at the end.
+    fn step(&mut self) -> Option<bool> {
+        let start = self.reader.at;
+        match self.op()? {
+            Op::End => return Some(false),
+            Op::Text(text) => self.push(text),
+            op @ Op::Dot { .. } => {
+                let text = self.dot(op);
+                self.push(text);
+            }
+            Op::Line { text, is_multiline } => {
+                let flag = match (self.code.options & MULTILINE != 0, is_multiline) {
+                    (false, true) => format!("(?m:{text})"),
+                    (true, false) => format!("(?-m:{text})"),
+                    _ => text.to_owned(),
+                };
+                self.push(&flag);
+            }
+            Op::Property { is_not } => {
+                let text = self.property(is_not)?;
+                self.push(&text);
+            }
+            Op::Character { is_not, is_caseless } => {
+                let text = self.character(is_not, is_caseless)?;
+                self.push(&text);
+            }
+            Op::Characters { is_not, is_caseless, repeat } => {
+                let count = self.count(repeat)?;
+                let text = self.character(is_not, is_caseless)?;
+                self.item(text, Times::of(repeat, count, 0));
+            }
+            Op::Type(repeat) => {
+                let count = self.count(repeat)?;
+                let text = match self.op()? {
+                    Op::Text(text) => text.to_owned(),
+                    op @ Op::Dot { .. } => self.dot(op).to_owned(),
+                    Op::Property { is_not } => self.property(is_not)?,
+                    _ => return None,
+                };
+                self.item(text, Times::of(repeat, count, 0));
+            }
+            Op::Last(repeat) => {
+                let is_range = matches!(repeat, Repeat::Range(_));
+                let (first, second) =
+                    if is_range { (self.reader.number()?, self.reader.number()?) } else { (0, 0) };
+                self.push(&Times::of(repeat, first, second).text());
+            }
+            Op::Class { is_not } => {
+                let map = self.reader.map()?;
+                let (not, map) = if is_not { ("^", map.inverted()) } else { ("", map) };
+                self.push(&format!("[{not}{}]", self.map_text(map)));
+            }
+            Op::WideClass => self.wide_class(start)?,
+            Op::NestedClass => {
+                let size = self.reader.link()?;
+                self.reader.go_to(start, size)?;
+                self.push(&format!("[{LEFT_OUT}]"));
+            }
+            op => self.step_in_groups(op, start)?,
+        }
+        Some(true)
+    }
+
+    /// Reads an opcode of those that structure the pattern.
+    fn step_in_groups(&mut self, op: Op, start: usize) -> Option<()> {
+        match op {
+            Op::Reference { is_caseless } => {
+                let group = self.reader.number()?;
+                self.flags_of_reference(is_caseless)?;
+                self.push(&format!("\\{group}"));
+            }
+            Op::NamedReference { is_caseless } => {
+                let name = self.named()?;
+                self.flags_of_reference(is_caseless)?;
+                self.push(&format!("\\k<{name}>"));
+            }
+            Op::Recursion => self.recursion()?,
+            Op::Callout => {
+                self.reader.skip(2, 0)?;
+                match self.reader.unit()? {
+                    // One that PCRE2 inserts.
+                    255 => {}
+                    number => self.push(&format!("(?C{number})")),
+                }
+            }
+            Op::CalloutText => {
+                self.reader.skip(2, 0)?;
+                let size = self.reader.link()?;
+                self.reader.go_to(start, size)?;
+                self.push(&format!("(?C{LEFT_OUT})"));
+            }
+            Op::Alternative => {
+                let next = self.next(start)?;
+                self.groups.last_mut().filter(|group| group.next == start)?.next = next;
+                self.push("|");
+            }
+            Op::Close { once, any } => {
+                self.close(start, once, any)?;
+            }
+            Op::Skip { links, numbers } => self.reader.skip(links, numbers)?,
+            Op::Open(text) => {
+                let next = self.next(start)?;
+                let text = if self.groups.is_empty() { "" } else { text };
+                self.open(start, next, text)?;
+            }
+            Op::Capture => {
+                let next = self.next(start)?;
+                let number = self.reader.number()?;
+                let name = self.code.names.iter().find(|name| name.group == number);
+                let text = name.map_or("(".to_owned(), |name| format!("(?<{}>", name.name));
+                self.open(start, next, &text)?;
+            }
+            Op::Condition(kind) => match self.reader.number()? {
+                // In any recursion.
+                0xffff => self.push(&format!("({kind})")),
+                number => self.push(&format!("({kind}{number})")),
+            },
+            Op::NamedCondition => {
+                let name = self.named()?;
+                self.push(&format!("(<{name}>)"));
+            }
+            Op::Fixed(text) | Op::Verb(text) => self.push(text),
+            Op::Optional(text) => self.optional = Some(text),
+            Op::VerbText(verb) => {
+                let size = usize::try_from(self.reader.unit()?).ok()?;
+                let end = self.reader.at.checked_add(size)?;
+                let text = self.code.units.get(self.reader.at..end)?.iter();
+                let text: String =
+                    text.take(MOST).map(|unit| character(*unit, self.is_utf())).collect();
+                self.reader.at = end.checked_add(1)?;
+                self.push(&format!("(*{verb}:{text})"));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn is_utf(&self) -> bool {
+        self.reader.is_utf
+    }
+
+    fn op(&mut self) -> Option<Op> {
+        let number = usize::try_from(self.reader.unit()?).ok()?;
+        self.opcodes.get(number).copied()
+    }
+
+    fn count(&mut self, repeat: Repeat) -> Option<u32> {
+        match repeat {
+            Repeat::Simple { .. } => Some(0),
+            _ => self.reader.number(),
+        }
+    }
+
+    /// Adds a part of the pattern.
+    fn push(&mut self, text: &str) {
+        self.exact = None;
+        if self.text.len() < MOST {
+            self.text.push_str(text);
+        }
+    }
+
+    /// Adds an item that is repeated. `a{2,3}` is compiled as `a{2}a?`.
+    fn item(&mut self, item: String, times: Times) {
+        let (times, start) = match self.exact.take() {
+            Some((before, exact, start)) if before == item => {
+                self.text.truncate(start);
+                (exact.then(times), start)
+            }
+            _ => (times, self.text.len()),
+        };
+        self.push(&format!("{item}{}", times.text()));
+        if times.most == Some(times.least) && self.text.len() < MOST {
+            self.exact = Some((item, times, start));
+        }
+    }
+
+    fn dot(&self, op: Op) -> &'static str {
+        match (op, self.code.options & DOT_ALL != 0) {
+            (Op::Dot { is_all: true }, false) => "(?s:.)",
+            (Op::Dot { is_all: false }, true) => "\\N",
+            _ => ".",
+        }
+    }
+
+    /// A character.
+    fn character(&mut self, is_not: bool, is_caseless: bool) -> Option<String> {
+        let character = self.reader.wide_character()?;
+        Some(self.written(character, is_not, is_caseless))
+    }
+
+    /// A character, as it is written here.
+    fn written(&mut self, unit: u32, is_not: bool, is_caseless: bool) -> String {
+        let is_letter = char::from_u32(unit).is_some_and(char::is_alphabetic);
+        let is_utf = self.is_utf();
+        if is_letter && is_caseless != self.is_caseless {
+            self.is_caseless = is_caseless;
+            self.push(if is_caseless { "(?i)" } else { "(?-i)" });
+        }
+        match is_not {
+            true => format!("[^{}]", super::pattern::in_class(unit, is_utf)),
+            false => character(unit, is_utf),
+        }
+    }
+
+    /// A property of characters.
+    fn property(&mut self, is_not: bool) -> Option<String> {
+        let (kind, value) = (self.reader.unit()?, self.reader.unit()?);
+        Some(match property(self.layout, kind, value, self.code.options & UCP != 0) {
+            Property::Named(name) => format!("\\{}{name}", if is_not { 'P' } else { 'p' }),
+            Property::Class(letter) if is_not => format!("\\{}", letter.to_ascii_uppercase()),
+            Property::Class(letter) => format!("\\{letter}"),
+            Property::Letter(letter) => self.written(letter.into(), is_not, true),
+            Property::Other => LEFT_OUT.to_owned(),
+        })
+    }
+
+    fn map_text(&self, map: Map) -> String {
+        map.text(self.is_utf(), self.is_caseless)
+    }
+
+    /// A class with more than a map of the characters below 256.
+    fn wide_class(&mut self, start: usize) -> Option<()> {
+        const NOT: u32 = 1;
+        const MAP: u32 = 2;
+        const PROPERTIES: u32 = 4;
+        let size = self.reader.link()?;
+        let flags = self.reader.unit()?;
+        let mut map = None;
+        if flags & MAP != 0 {
+            let read = self.reader.map()?;
+            // The map says what matches; before 10.45, except with properties.
+            let is_inverted = flags & NOT != 0 && (self.layout >= 45 || flags & PROPERTIES == 0);
+            map = Some(if is_inverted { read.inverted() } else { read });
+        }
+        let mut text = String::new();
+        while text.len() < MOST {
+            match self.reader.unit()? {
+                0 => break,
+                1 => {
+                    let character = self.reader.wide_character()?;
+                    push_range(&mut text, character, character, self.is_utf());
+                }
+                2 => {
+                    let (first, last) =
+                        (self.reader.wide_character()?, self.reader.wide_character()?);
+                    push_range(&mut text, first, last, self.is_utf());
+                }
+                kind @ 3..=4 => {
+                    let property = self.property(kind == 4)?;
+                    // Since 10.45, the map has them, too.
+                    if let ("\\w" | "\\d" | "\\s", Some(class)) =
+                        (&*property, property.chars().last())
+                    {
+                        map = map.map(|map| map.without(class));
+                    }
+                    text.push_str(&property);
+                }
+                // A list that is elsewhere.
+                _ => {
+                    text.push_str(LEFT_OUT);
+                    break;
+                }
+            }
+        }
+        self.reader.go_to(start, size)?;
+        let map = map.map_or(String::new(), |map| self.map_text(map));
+        self.push(&format!("[{}{map}{text}]", if flags & NOT != 0 { "^" } else { "" }));
+        Some(())
+    }
+
+    /// What follows a reference since 10.45, if case does not matter.
+    fn flags_of_reference(&mut self, is_caseless: bool) -> Option<()> {
+        if is_caseless && self.layout >= 45 {
+            self.reader.unit()?;
+        }
+        Some(())
+    }
+
+    /// The name at an index, of one or more groups.
+    fn named(&mut self) -> Option<String> {
+        let index = usize::try_from(self.reader.number()?).ok()?;
+        self.reader.number()?;
+        self.code.names.get(index).map(|name| name.name.clone())
+    }
+
+    /// A group that is called.
+    fn recursion(&mut self) -> Option<()> {
+        let to = usize::try_from(self.reader.link()?).ok()?;
+        let here = std::mem::replace(&mut self.reader.at, to);
+        let op = self.op()?;
+        self.reader.link()?;
+        let text = match op {
+            Op::Capture => format!("(?{})", self.reader.number()?),
+            Op::Open(_) if to == 0 => "(?R)".to_owned(),
+            _ => return None,
+        };
+        self.reader.at = here;
+        self.push(&text);
+        Some(())
+    }
+
+    /// Reads a distance from `start`. Returns to where it leads.
+    fn next(&mut self, start: usize) -> Option<usize> {
+        start.checked_add(usize::try_from(self.reader.link()?).ok()?)
+    }
+
+    fn open(&mut self, start: usize, next: usize, text: &str) -> Option<()> {
+        if self.groups.len() >= DEPTH {
+            return None;
+        }
+        let (optional, is_caseless) = (self.optional.take(), self.is_caseless);
+        self.groups.push(Group { start, next, optional, is_caseless });
+        self.push(text);
+        Some(())
+    }
+
+    fn close(&mut self, start: usize, once: &str, any: &str) -> Option<()> {
+        let size = usize::try_from(self.reader.link()?).ok()?;
+        let group = self.groups.pop()?;
+        if group.next != start || group.start.checked_add(size)? != start {
+            return None;
+        }
+        // The whole pattern is a group.
+        if !self.groups.is_empty() {
+            self.push(")");
+            let times = match (group.optional, once.is_empty()) {
+                (Some(_), false) => any,
+                (Some(optional), true) => optional,
+                (None, _) => once,
+            };
+            self.push(times);
+        }
+        self.is_caseless = group.is_caseless;
+        Some(())
+    }
+}
