@@ -20,6 +20,9 @@ const HEAD: usize = 152;
 /// The bytes of the description of machine code.
 const FUNCTIONS: usize = 80;
 
+/// The most units of the name of a group.
+const NAME: usize = 128;
+
 /// Where a block has what.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
@@ -106,6 +109,11 @@ impl Block {
         (is_one && fits).then_some(block)
     }
 
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Reads it once more.
     pub fn read_again(
         &self,
@@ -152,11 +160,8 @@ impl Block {
                 (2 | 4, [number, name @ ..]) => (*number, name),
                 _ => return None,
             };
-            let name = name.iter().take_while(|unit| **unit != 0);
-            Some(Name {
-                group: number,
-                name: name.filter_map(|unit| char::from_u32(*unit)).collect(),
-            })
+            let name = name.iter().take_while(|unit| **unit != 0).take(NAME);
+            Some(Name { group: number, name: name.map(|unit| name_character(*unit)).collect() })
         });
         entries.collect()
     }
@@ -196,6 +201,11 @@ impl Functions {
             })
         })
     }
+}
+
+/// A character of the name of a group.
+fn name_character(unit: u32) -> char {
+    char::from_u32(unit).filter(|it| *it == '_' || it.is_alphanumeric()).unwrap_or('?')
 }
 
 /// The units of text in bytes.

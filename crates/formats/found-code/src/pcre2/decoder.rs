@@ -2,21 +2,20 @@
 //!
 //! PCRE2 does not keep the pattern. What its opcodes say matches the same.
 
-use super::class::{Map, push_range};
 use super::opcodes::{Op, Repeat, opcodes};
 use super::pattern::{Times, character};
-use super::property::{LEFT_OUT, Property, property};
+use super::property::LEFT_OUT;
 use super::reader::Reader;
 
 /// The most bytes of text that are made.
-const MOST: usize = 512;
+pub const MOST: usize = 512;
 /// The most groups inside each other. PCRE2 allows 250.
 const DEPTH: usize = 1024;
 
 const CASELESS: u32 = 0x8;
-const DOT_ALL: u32 = 0x20;
+pub const DOT_ALL: u32 = 0x20;
 const MULTILINE: u32 = 0x400;
-const UCP: u32 = 0x2_0000;
+pub const UCP: u32 = 0x2_0000;
 const UTF: u32 = 0x8_0000;
 
 /// The opcodes of an expression.
@@ -37,24 +36,24 @@ pub struct Name {
 }
 
 /// What was read.
-struct Decoder<'c> {
-    code: Code<'c>,
-    layout: u8,
-    opcodes: Vec<Op>,
-    reader: Reader<'c>,
-    text: String,
+pub struct Decoder<'c> {
+    pub code: Code<'c>,
+    pub layout: u8,
+    pub opcodes: Vec<Op>,
+    pub reader: Reader<'c>,
+    pub text: String,
     /// The groups that are open.
-    groups: Vec<Group>,
+    pub groups: Vec<Group>,
     /// What is said of the next group.
-    optional: Option<&'static str>,
-    is_caseless: bool,
+    pub optional: Option<&'static str>,
+    pub is_caseless: bool,
     /// The last item, if it is to be there exactly so often; and where it is in the text.
-    exact: Option<(String, Times, usize)>,
+    pub exact: Option<(String, Times, usize)>,
 }
 
 /// A group that is open.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+pub struct Group {
     /// Where it begins, and where the next of its alternatives does, or its end is.
     start: usize,
     next: usize,
@@ -232,16 +231,16 @@ impl Decoder<'_> {
         Some(())
     }
 
-    fn is_utf(&self) -> bool {
+    pub fn is_utf(&self) -> bool {
         self.reader.is_utf
     }
 
-    fn op(&mut self) -> Option<Op> {
+    pub fn op(&mut self) -> Option<Op> {
         let number = usize::try_from(self.reader.unit()?).ok()?;
         self.opcodes.get(number).copied()
     }
 
-    fn count(&mut self, repeat: Repeat) -> Option<u32> {
+    pub fn count(&mut self, repeat: Repeat) -> Option<u32> {
         match repeat {
             Repeat::Simple { .. } => Some(0),
             _ => self.reader.number(),
@@ -249,120 +248,11 @@ impl Decoder<'_> {
     }
 
     /// Adds a part of the pattern.
-    fn push(&mut self, text: &str) {
+    pub fn push(&mut self, text: &str) {
         self.exact = None;
         if self.text.len() < MOST {
             self.text.push_str(text);
         }
-    }
-
-    /// Adds an item that is repeated. `a{2,3}` is compiled as `a{2}a?`.
-    fn item(&mut self, item: String, times: Times) {
-        let (times, start) = match self.exact.take() {
-            Some((before, exact, start)) if before == item => {
-                self.text.truncate(start);
-                (exact.then(times), start)
-            }
-            _ => (times, self.text.len()),
-        };
-        self.push(&format!("{item}{}", times.text()));
-        if times.most == Some(times.least) && self.text.len() < MOST {
-            self.exact = Some((item, times, start));
-        }
-    }
-
-    fn dot(&self, op: Op) -> &'static str {
-        match (op, self.code.options & DOT_ALL != 0) {
-            (Op::Dot { is_all: true }, false) => "(?s:.)",
-            (Op::Dot { is_all: false }, true) => "\\N",
-            _ => ".",
-        }
-    }
-
-    /// A character.
-    fn character(&mut self, is_not: bool, is_caseless: bool) -> Option<String> {
-        let character = self.reader.wide_character()?;
-        Some(self.written(character, is_not, is_caseless))
-    }
-
-    /// A character, as it is written here.
-    fn written(&mut self, unit: u32, is_not: bool, is_caseless: bool) -> String {
-        let is_letter = char::from_u32(unit).is_some_and(char::is_alphabetic);
-        let is_utf = self.is_utf();
-        if is_letter && is_caseless != self.is_caseless {
-            self.is_caseless = is_caseless;
-            self.push(if is_caseless { "(?i)" } else { "(?-i)" });
-        }
-        match is_not {
-            true => format!("[^{}]", super::pattern::in_class(unit, is_utf)),
-            false => character(unit, is_utf),
-        }
-    }
-
-    /// A property of characters.
-    fn property(&mut self, is_not: bool) -> Option<String> {
-        let (kind, value) = (self.reader.unit()?, self.reader.unit()?);
-        Some(match property(self.layout, kind, value, self.code.options & UCP != 0) {
-            Property::Named(name) => format!("\\{}{name}", if is_not { 'P' } else { 'p' }),
-            Property::Class(letter) if is_not => format!("\\{}", letter.to_ascii_uppercase()),
-            Property::Class(letter) => format!("\\{letter}"),
-            Property::Letter(letter) => self.written(letter.into(), is_not, true),
-            Property::Other => LEFT_OUT.to_owned(),
-        })
-    }
-
-    fn map_text(&self, map: Map) -> String {
-        map.text(self.is_utf(), self.is_caseless)
-    }
-
-    /// A class with more than a map of the characters below 256.
-    fn wide_class(&mut self, start: usize) -> Option<()> {
-        const NOT: u32 = 1;
-        const MAP: u32 = 2;
-        const PROPERTIES: u32 = 4;
-        let size = self.reader.link()?;
-        let flags = self.reader.unit()?;
-        let mut map = None;
-        if flags & MAP != 0 {
-            let read = self.reader.map()?;
-            // The map says what matches; before 10.45, except with properties.
-            let is_inverted = flags & NOT != 0 && (self.layout >= 45 || flags & PROPERTIES == 0);
-            map = Some(if is_inverted { read.inverted() } else { read });
-        }
-        let mut text = String::new();
-        while text.len() < MOST {
-            match self.reader.unit()? {
-                0 => break,
-                1 => {
-                    let character = self.reader.wide_character()?;
-                    push_range(&mut text, character, character, self.is_utf());
-                }
-                2 => {
-                    let (first, last) =
-                        (self.reader.wide_character()?, self.reader.wide_character()?);
-                    push_range(&mut text, first, last, self.is_utf());
-                }
-                kind @ 3..=4 => {
-                    let property = self.property(kind == 4)?;
-                    // Since 10.45, the map has them, too.
-                    if let ("\\w" | "\\d" | "\\s", Some(class)) =
-                        (&*property, property.chars().last())
-                    {
-                        map = map.map(|map| map.without(class));
-                    }
-                    text.push_str(&property);
-                }
-                // A list that is elsewhere.
-                _ => {
-                    text.push_str(LEFT_OUT);
-                    break;
-                }
-            }
-        }
-        self.reader.go_to(start, size)?;
-        let map = map.map_or(String::new(), |map| self.map_text(map));
-        self.push(&format!("[{}{map}{text}]", if flags & NOT != 0 { "^" } else { "" }));
-        Some(())
     }
 
     /// What follows a reference since 10.45, if case does not matter.

@@ -6,6 +6,7 @@
 mod block;
 mod class;
 mod decoder;
+mod items;
 mod opcodes;
 mod pattern;
 mod property;
@@ -26,6 +27,8 @@ pub use versions::{LONGEST, Versions};
 
 /// How many expressions that are known are read again at one poll.
 const AGAIN: usize = 256;
+/// So many known expressions, or bytes of a new one, cost as much to look at as one structure; as a power of two.
+const COST: u32 = 6;
 /// What is called behind the pattern, by the kind of match that a function is for.
 const KINDS: [&str; 3] = ["", " (partial, soft)", " (partial, hard)"];
 
@@ -112,6 +115,10 @@ impl Expressions {
     ) -> bool {
         let functions = Functions::read(&block, context.memory, context.mapped);
         let Some(functions) = functions else { return false };
+        let cost = u64::try_from(self.known.len()).unwrap_or(u64::MAX).saturating_add(block.size());
+        if !context.examine(cost >> COST) {
+            return false;
+        }
         let held = self.known.iter().filter(|(_, known)| known.functions.overlap(&functions));
         let held: Vec<u64> = held.map(|(at, _)| *at).collect();
         held.into_iter().for_each(|at| self.read_again(at, context, codes));
