@@ -80,7 +80,7 @@ impl Block {
         let magic = usize::try_from(form.magic).ok()?;
         let behind = head.get(magic..)?;
         let [allocate, release, tables] = [0, 8, 24].map(|at| u64_at(head, at));
-        let is_address = |address: u64| address != 0 && address >> 56 == 0;
+        let is_address = |address: u64| (0x1000..1 << 56).contains(&address);
         let conventions = (u16_at(behind, 40), u16_at(behind, 42));
         let is_one = u32_at(behind, 0) == MAGIC
             && [allocate, release, tables].into_iter().all(is_address)
@@ -139,8 +139,14 @@ impl Block {
         let fits = |layout: &u8| (*layout >= 45) == self.form.start.is_some();
         let mut texts = layouts.into_iter().filter(fits).filter_map(|layout| {
             let units = units(&code, self.width);
-            Code { units: &units, width: self.width.into(), options: self.options, names: &names }
-                .text(layout)
+            Code {
+                units: &units,
+                width: self.width.into(),
+                options: self.options,
+                groups: self.groups.into(),
+                names: &names,
+            }
+            .text(layout)
         });
         let text = texts.next().filter(|text| texts.all(|other| other == *text));
         shown(text.as_deref(), hash)

@@ -25,6 +25,8 @@ pub struct Code<'c> {
     /// The bytes of a unit.
     pub width: usize,
     pub options: u32,
+    /// The highest number of a group.
+    pub groups: u32,
     pub names: &'c [Name],
 }
 
@@ -196,12 +198,20 @@ impl Decoder<'_> {
             Op::Skip { links, numbers } => self.reader.skip(links, numbers)?,
             Op::Open(text) => {
                 let next = self.next(start)?;
-                let text = if self.groups.is_empty() { "" } else { text };
+                // The whole pattern is a group.
+                let text = match (self.groups.is_empty(), text) {
+                    (true, "(?:") => "",
+                    (true, _) => return None,
+                    (false, text) => text,
+                };
                 self.open(start, next, text)?;
             }
             Op::Capture => {
                 let next = self.next(start)?;
                 let number = self.reader.number()?;
+                if self.groups.is_empty() || number > self.code.groups {
+                    return None;
+                }
                 let name = self.code.names.iter().find(|name| name.group == number);
                 let text = name.map_or("(".to_owned(), |name| format!("(?<{}>", name.name));
                 self.open(start, next, &text)?;
@@ -307,7 +317,6 @@ impl Decoder<'_> {
         if group.next != start || group.start.checked_add(size)? != start {
             return None;
         }
-        // The whole pattern is a group.
         if !self.groups.is_empty() {
             self.push(")");
             let times = match (group.optional, once.is_empty()) {
