@@ -12,6 +12,7 @@ mod code_arena;
 mod collect;
 mod debug_command;
 mod debugger_crowd;
+mod expressions;
 mod foreign;
 mod found;
 mod hostile_java;

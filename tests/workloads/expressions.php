@@ -1,0 +1,10 @@
+<?php
+// Searches with regular expressions until so many seconds have passed.
+$text = str_repeat("GET /index.html HTTP/1.1 user-agent: name 4711 ok\n", 4000);
+$end = microtime(true) + (float) $argv[1];
+$count = 0;
+while (microtime(true) < $end) {
+    $count += preg_match_all('/(\w+)-agent:\s+([a-z]+)\s+(\d{3,5})/i', $text, $found);
+    $count += preg_match_all('~^GET (?<path>\S+) HTTP/\d\.\d.*ok$~m', $text, $found);
+}
+echo $count > 0 ? "done\n" : "nothing found\n";
