@@ -106,14 +106,7 @@ impl Decoder<'_> {
                 let text = self.dot(op);
                 self.push(text);
             }
-            Op::Line { text, is_multiline } => {
-                let flag = match (self.code.options & MULTILINE != 0, is_multiline) {
-                    (false, true) => format!("(?m:{text})"),
-                    (true, false) => format!("(?-m:{text})"),
-                    _ => text.to_owned(),
-                };
-                self.push(&flag);
-            }
+            Op::Line { text, is_multiline } => self.line(text, is_multiline),
             Op::Property { is_not } => {
                 let text = self.property(is_not)?;
                 self.push(&text);
@@ -162,31 +155,6 @@ impl Decoder<'_> {
     /// Reads an opcode of those that structure the pattern.
     fn step_in_groups(&mut self, op: Op, start: usize) -> Option<()> {
         match op {
-            Op::Reference { is_caseless } => {
-                let group = self.reader.number()?;
-                self.flags_of_reference(is_caseless)?;
-                self.push(&format!("\\{group}"));
-            }
-            Op::NamedReference { is_caseless } => {
-                let name = self.named()?;
-                self.flags_of_reference(is_caseless)?;
-                self.push(&format!("\\k<{name}>"));
-            }
-            Op::Recursion => self.recursion()?,
-            Op::Callout => {
-                self.reader.skip(2, 0)?;
-                match self.reader.unit()? {
-                    // One that PCRE2 inserts.
-                    255 => {}
-                    number => self.push(&format!("(?C{number})")),
-                }
-            }
-            Op::CalloutText => {
-                self.reader.skip(2, 0)?;
-                let size = self.reader.link()?;
-                self.reader.go_to(start, size)?;
-                self.push(&format!("(?C{LEFT_OUT})"));
-            }
             Op::Alternative => {
                 let next = self.next(start)?;
                 self.groups.last_mut().filter(|group| group.next == start)?.next = next;
@@ -227,6 +195,39 @@ impl Decoder<'_> {
             }
             Op::Fixed(text) | Op::Verb(text) => self.push(text),
             Op::Optional(text) => self.optional = Some(text),
+            op => self.step_in_others(op, start)?,
+        }
+        Some(())
+    }
+
+    /// Reads an opcode of those that refer to groups, or to what is outside of the pattern.
+    fn step_in_others(&mut self, op: Op, start: usize) -> Option<()> {
+        match op {
+            Op::Reference { is_caseless } => {
+                let group = self.reader.number()?;
+                self.flags_of_reference(is_caseless)?;
+                self.push(&format!("\\{group}"));
+            }
+            Op::NamedReference { is_caseless } => {
+                let name = self.named()?;
+                self.flags_of_reference(is_caseless)?;
+                self.push(&format!("\\k<{name}>"));
+            }
+            Op::Recursion => self.recursion()?,
+            Op::Callout => {
+                self.reader.skip(2, 0)?;
+                match self.reader.unit()? {
+                    // One that PCRE2 inserts.
+                    255 => {}
+                    number => self.push(&format!("(?C{number})")),
+                }
+            }
+            Op::CalloutText => {
+                self.reader.skip(2, 0)?;
+                let size = self.reader.link()?;
+                self.reader.go_to(start, size)?;
+                self.push(&format!("(?C{LEFT_OUT})"));
+            }
             Op::VerbText(verb) => {
                 let size = usize::try_from(self.reader.unit()?).ok()?;
                 let end = self.reader.at.checked_add(size)?;
@@ -239,6 +240,16 @@ impl Decoder<'_> {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Adds a line's beginning or end.
+    fn line(&mut self, text: &str, is_multiline: bool) {
+        let text = match (self.code.options & MULTILINE != 0, is_multiline) {
+            (false, true) => format!("(?m:{text})"),
+            (true, false) => format!("(?-m:{text})"),
+            _ => text.to_owned(),
+        };
+        self.push(&text);
     }
 
     pub fn is_utf(&self) -> bool {
