@@ -16,7 +16,7 @@ pub fn run(bytes: &[u8]) {
         let poll = Poll {
             memory: &bytes[from..],
             mapped: &mapped,
-            compilers: Compilers { luajit: true },
+            compilers: Compilers::ALL,
             bytes: size,
             now: 1,
             last: 0,

@@ -13,6 +13,7 @@ mod collect;
 mod counts;
 mod debug_command;
 mod debugger_crowd;
+mod expressions;
 mod foreign;
 mod found;
 mod hostile_java;

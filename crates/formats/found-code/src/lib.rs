@@ -3,6 +3,7 @@
 //! | Compiler | What is looked for | What a code is called |
 //! |---|---|---|
 //! | LuaJIT 2.1 | the `jit_State` of each Lua state, and in it the table of traces | `TRACE_3::FILE:7`, as in LuaJIT's own perf maps |
+//! | PCRE2 10.32 and newer | the block of each compiled regular expression | `regex "(\w+)-agent:"`; the pattern is made from the opcodes of 10.32 to 10.47 |
 //!
 //! | Type | Answers |
 //! |---|---|
@@ -14,8 +15,8 @@
 //! # What counts as found
 //!
 //! Bytes that only look like a structure must not name code. So a structure is accepted only if every pointer in it leads to memory of the right kind, its
-//! numbers agree with each other, and its code is in executable memory that no file backs. The layouts of versions are in `luajit/layout.rs`. Which one a
-//! process has is found by which one fits.
+//! numbers agree with each other, and its code is in executable memory that no file backs. The layouts of versions are in `luajit/layout.rs`, where
+//! the one that fits is taken, and in `pcre2/opcodes.rs`, for the versions that libraries name.
 //!
 //! Processes of 64 bits, in little-endian order, are read.
 //!
@@ -43,6 +44,7 @@ mod finder;
 pub mod limits;
 mod luajit;
 mod mapped;
+mod pcre2;
 mod registry;
 mod scan;
 
@@ -51,3 +53,4 @@ pub use compilers::Compilers;
 pub use finder::{Finder, Poll};
 pub use gdb_jit_list::ReadAt;
 pub use mapped::Mapped;
+pub use pcre2::Versions as Pcre2Versions;

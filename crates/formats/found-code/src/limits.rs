@@ -6,6 +6,10 @@ pub const CODES: usize = 1 << 16;
 pub const CODE: u64 = 16 << 20;
 /// Lua states of one process.
 pub const STATES: usize = 64;
+/// Regular expressions of one process.
+pub const EXPRESSIONS: usize = 1 << 13;
+/// Bytes of one regular expression, without its machine code.
+pub const EXPRESSION: u64 = 1 << 18;
 /// Structures that are examined at one poll.
 pub const EXAMINED: u64 = 1 << 17;
 /// Bytes of the name of a file.

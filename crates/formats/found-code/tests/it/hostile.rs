@@ -3,6 +3,7 @@
 use found_code::{Compilers, Finder, Poll};
 use proptest::prelude::*;
 
+use crate::expression::{Expression, FORM_10_42, FORM_10_45};
 use crate::memory::{CODE, DATA, FORMS, Memory, Seen, mapped};
 
 proptest! {
@@ -35,6 +36,28 @@ proptest! {
         }
         let mut seen = Seen::default();
         seen.poll(&memory);
+        for (at, byte) in changes {
+            memory.bytes[at] = byte;
+            seen.poll(&memory);
+        }
+    }
+
+    #[test]
+    fn any_opcodes_are_read(
+        is_old in any::<bool>(),
+        code in prop::collection::vec(prop_oneof![0_u8..180, 110_u8..145, Just(0)], 1..80),
+        changes in prop::collection::vec((0x2000_usize..0x3100, any::<u8>()), 0..8),
+        options: u32,
+        width in prop::sample::select(vec![1, 2, 4]),
+    ) {
+        let mut memory = Memory::new(FORMS[0]);
+        let form = if is_old { FORM_10_42 } else { FORM_10_45 };
+        Expression { form, code: &code, options, groups: 3 }.write(&mut memory, 0x3000, CODE);
+        memory.bytes[0x3000 + if is_old { 96 } else { 104 }] = width;
+        let mut seen = Seen { compilers: Compilers::ALL, ..Seen::default() };
+        let names = seen.poll(&memory);
+        prop_assert_eq!(names.len(), 1);
+        prop_assert!(names[0].starts_with("regex ") && names[0].len() < 600, "{}", names[0]);
         for (at, byte) in changes {
             memory.bytes[at] = byte;
             seen.poll(&memory);
@@ -75,7 +98,7 @@ fn tables_that_overlap_cost_a_bounded_number_of_bytes() {
     let poll = Poll {
         memory: &counted,
         mapped: &mapped,
-        compilers: Compilers { luajit: true },
+        compilers: Compilers::ALL,
         bytes: u64::MAX,
         now: 1,
         last: 0,

@@ -1,5 +1,7 @@
 //! Integration tests of `found-code`.
 
+mod expression;
+mod expressions;
 mod hostile;
 mod memory;
 mod traces;

@@ -118,13 +118,20 @@ pub fn mapped(size: u64) -> Mapped {
 }
 
 /// What a finder has found and not lost.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Seen {
     pub finder: Finder,
     pub codes: BTreeMap<u64, (FoundCode, u64)>,
     pub polls: u64,
-    /// Whether it is not known which compilers there are.
-    pub is_blind: bool,
+    /// The compilers that are known.
+    pub compilers: Compilers,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        let compilers = Compilers { luajit: true, ..Compilers::default() };
+        Self { finder: Finder::default(), codes: BTreeMap::new(), polls: 0, compilers }
+    }
 }
 
 impl Seen {
@@ -134,7 +141,7 @@ impl Seen {
         let poll = Poll {
             memory,
             mapped: &mapped,
-            compilers: Compilers { luajit: !self.is_blind },
+            compilers: self.compilers,
             bytes: u64::MAX,
             now: (self.polls + 1) * 10,
             last: self.polls * 10,

@@ -1,5 +1,7 @@
 //! Traces of LuaJIT.
 
+use found_code::Compilers;
+
 use crate::memory::{CODE, CODE_SIZE, FORMS, Memory, Seen};
 
 #[test]
@@ -59,11 +61,11 @@ fn traces_that_go_and_come_are_noticed_at_the_next_poll() {
 fn what_the_first_scan_finds_may_be_there_from_the_beginning() {
     let mut memory = Memory::new(FORMS[0]);
     memory.trace(1, 0, CODE, 0x100);
-    let mut seen = Seen { is_blind: true, ..Seen::default() };
+    let mut seen = Seen { compilers: Compilers::default(), ..Seen::default() };
     for _ in 0..3 {
         assert!(seen.poll(&memory).is_empty());
     }
-    seen.is_blind = false;
+    seen.compilers = Compilers::ALL;
     assert_eq!(seen.poll(&memory).len(), 1);
     assert_eq!(seen.codes.values().map(|(_, since)| *since).collect::<Vec<_>>(), [0]);
 }

@@ -30,7 +30,7 @@ pub fn of_process(pid: u32) -> Result<Input> {
         return registered.map(|dump| Input::from_bytes(format!("process {pid}"), dump)).ok_or_else(|| {
             Error::Refused(format!(
                 "process {pid} keeps no code log (its runtime does not link jitscribe), and has registered no code with \
-                 GDB's JIT interface; nor is there code in its memory that jitscribe finds (LuaJIT's traces). If it writes a jitdump or a perf map, pass that file instead"
+                 GDB's JIT interface; nor is there code in its memory that jitscribe finds (LuaJIT's traces, PCRE2's expressions). If it writes a jitdump or a perf map, pass that file instead"
             ))
         });
     }

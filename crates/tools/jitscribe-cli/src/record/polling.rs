@@ -1,6 +1,7 @@
 //! Asks the recorded processes again and again while perf records.
 //!
-//! A thread asks a worker for each process, at intervals that grow from [`FIRST`], and that are at least [`REST`] times the processor time of the last
+//! A thread asks a worker for each process, at intervals that grow from [`FIRST`], again whenever there is a new process, and
+//! that are at least [`REST`] times the processor time of the last
 //! round: so that takes at most 4 % of a processor. A process may also report that it has changed ([`Poll::alarms`]): then it is asked at once, and the
 //! intervals begin again; that takes at most a fifth of a processor. The recorded processes are not stopped. A process that has not run since it was asked is not asked, as it
 //! has changed nothing ([`Poll::IDLE`]), but at the end.
@@ -162,6 +163,8 @@ struct Rounds<P: Poll> {
     took: Duration,
     /// Whether a process had something in this round.
     has_any: bool,
+    /// Whether a process was new in this round, or the command has not begun.
+    is_beginning: bool,
 }
 
 impl<P: Poll> Rounds<P> {
@@ -175,6 +178,7 @@ impl<P: Poll> Rounds<P> {
             asked: HashMap::new(),
             took: Duration::ZERO,
             has_any: false,
+            is_beginning: false,
         }
     }
 
@@ -207,7 +211,9 @@ impl<P: Poll> Rounds<P> {
             let rest = |times| took.saturating_mul(times).min(MOST_REST);
             let now = Instant::now();
             if is_round {
-                interval = (interval * 2).min(self.longest());
+                // One that has just begun may not run for long.
+                let longer = (interval * 2).min(self.longest());
+                interval = if self.is_beginning { FIRST } else { longer };
                 next = now + interval.max(rest(REST));
             }
             match woken {
@@ -272,8 +278,9 @@ impl<P: Poll> Rounds<P> {
 
     /// Asks all processes once.
     fn ask_all(&mut self) -> ControlFlow<()> {
-        self.has_any = false;
         let pids = recorded_now(&self.scope);
+        self.has_any = false;
+        self.is_beginning = pids.is_empty() && matches!(self.scope, Scope::None);
         self.workers.retain(|pid, _| pids.contains(pid));
         self.refused.retain(|pid| pids.contains(pid));
         self.without.retain(|pid, _| pids.contains(pid));
@@ -304,7 +311,10 @@ impl<P: Poll> Rounds<P> {
             Some(worker) => worker,
             None if self.workers.len() >= PROCESSES => return ControlFlow::Continue(()),
             None => match self.poll.begin(pid) {
-                Ok(worker) => worker,
+                Ok(worker) => {
+                    self.is_beginning |= !self.without.contains_key(&pid);
+                    worker
+                }
                 Err(_) => return ControlFlow::Continue(()),
             },
         };

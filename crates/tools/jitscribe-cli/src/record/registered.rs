@@ -1,5 +1,5 @@
 //! Reads, while perf records, the code that the recorded processes register with GDB's JIT interface: numba, JAX, PostgreSQL and others
-//! announce their code in no other way, and PostgreSQL unregisters it after each query. Code that is announced in no way at all (LuaJIT's traces) is found
+//! announce their code in no other way, and PostgreSQL unregisters it after each query. Code that is announced in no way at all (LuaJIT's traces, PCRE2's expressions) is found
 //! in their memory by the same workers.
 //!
 //! The lists are read by [`polling`](super::polling). The code is copied when it is first seen. At the end, what was seen is written as one jitdump for
@@ -106,7 +106,9 @@ fn say_found(codes: &BTreeMap<u32, Codes>) {
 /// Says that code was found, not announced.
 pub fn found_text(count: u64, whose: &str) -> String {
     let codes = if count == 1 { "code" } else { "codes" };
-    format!("{count} {codes} found in the memory of {whose}, not announced (LuaJIT's traces)")
+    format!(
+        "{count} {codes} found in the memory of {whose}, not announced (LuaJIT's traces, PCRE2's expressions)"
+    )
 }
 
 /// What the lists had so far.

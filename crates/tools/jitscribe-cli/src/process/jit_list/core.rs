@@ -69,7 +69,7 @@ fn find(
     let poll = Poll {
         memory: core,
         mapped: &mapped,
-        compilers: Compilers { luajit: true },
+        compilers: Compilers::ALL,
         bytes: SCANNED,
         now: 0,
         last: 0,

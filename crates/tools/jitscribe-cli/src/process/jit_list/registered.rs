@@ -107,7 +107,7 @@ impl RegisteredCode {
             let (files, unsearched) = self.ask(times, scan, &mut polled)?;
             let is_last = files.is_empty() && unsearched.is_empty();
             self.search_lists(files, known);
-            self.queue.extend(unsearched);
+            self.enqueue(unsearched);
             if is_last {
                 break;
             }
@@ -118,7 +118,7 @@ impl RegisteredCode {
         if self.compilers != before {
             let (files, unsearched) = self.ask(times, scan, &mut polled)?;
             self.unsearched.0.extend(files);
-            self.queue.extend(unsearched);
+            self.enqueue(unsearched);
         }
         polled.is_partial = !self.queue.is_empty();
         // The memory of a process that has a compiler is scanned in parts.
@@ -161,6 +161,20 @@ impl RegisteredCode {
                 && self.lists.len() < LISTS
             {
                 self.lists.push(heads.clone());
+            }
+        }
+    }
+
+    /// Searches files for compilers later: first those that may be one, as their names say. The process may not run for long.
+    fn enqueue(&mut self, files: Vec<MappedFile>) {
+        for file in files {
+            let name = file.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            let is_likely =
+                |compiler: &&[u8]| name.windows(compiler.len()).any(|it| it == *compiler);
+            if [&b"pcre2"[..], b"luajit"].iter().any(is_likely) {
+                self.queue.push_front(file);
+            } else {
+                self.queue.push_back(file);
             }
         }
     }
