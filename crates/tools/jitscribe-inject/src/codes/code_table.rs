@@ -44,6 +44,8 @@ pub struct CodeTable<'a> {
     pub(crate) history: History<Origin>,
     loads: Vec<Load>,
     dumps: Vec<OpenDump>,
+    /// By address space.
+    last_of_dumps: HashMap<AddressSpaceId, LastOfDump>,
     /// By load: the code in the code logs of V8.
     in_v8_logs: HashMap<u32, InfoId, FxBuildHasher>,
     /// The names in perf maps.
@@ -82,6 +84,15 @@ struct Load {
     kind: Kind,
     has_bytes: bool,
     place: CodePlace,
+}
+
+/// The last code that a dump has in an address space.
+#[derive(Clone, Copy, Debug)]
+struct LastOfDump {
+    address: u64,
+    size: u64,
+    function: u32,
+    time: u64,
 }
 
 /// Reads codes from the dumps again. Reading in the order of the file is fastest.
@@ -364,6 +375,8 @@ impl<'a> CodeTable<'a> {
                 }
                 self.bytes += u64::from(load.weight);
                 let NewCode { weight, function, kind, has_bytes, place, .. } = load;
+                let NewCode { address, size, .. } = load;
+                self.last_of_dumps.insert(space, LastOfDump { address, size, function, time });
                 self.loads.push(Load { dump: number, weight, function, kind, has_bytes, place });
             }
             DumpEvent::Move(to) => {
@@ -385,6 +398,23 @@ impl<'a> CodeTable<'a> {
         }
         self.dumps.push(dump);
         (self.builder.len() - before, outcome)
+    }
+
+    /// How many lines of a perf map a dump of the same writer has too, and the time of the last of them. `None` if there is no such dump.
+    ///
+    /// V8 writes both. If a signal ends it, the last 2 MB of the dump are missing, but no line of the map; what the dump has, it has with times.
+    pub fn lines_in_dump(
+        &self,
+        entries: impl Iterator<Item = perf_map::Entry<'a>>,
+        space: AddressSpaceId,
+    ) -> Option<(usize, u64)> {
+        let last = self.last_of_dumps.get(&space)?;
+        let is_last = |entry: &perf_map::Entry<'_>| {
+            (entry.address, entry.size) == (last.address, last.size)
+                && function_hash(entry.name) == last.function
+        };
+        let at = entries.enumerate().filter(|(_, entry)| is_last(entry)).last()?.0;
+        Some((at.saturating_add(1), last.time))
     }
 
     /// Adds the lines of a perf map. They have no times: `earliest` tells from when on the addresses of a line are its code's, or `None` if

@@ -446,13 +446,23 @@ impl<'a> Codes<'a> {
                 None
             }
         });
+        let lines = perf_map::entries(bytes).flatten();
+        let known = self.table.lines_in_dump(lines, source.space);
+        let (skipped, since) = known.unwrap_or_default();
+        let mut last = &b""[..];
+        let has_dump = self.targets.of_dumps.contains_key(&source.space);
+        let entries = entries.skip(skipped).filter(|entry| {
+            let last = std::mem::replace(&mut last, entry.name);
+            !(has_dump && is_bytecode(last, entry.name))
+        });
         named_by_file.take_left();
         let files = spaces.files_with_inherited(source.space);
         let count = self.table.add_map(entries, source.space, |range| {
             match ranges::overlapping(&files, range).first() {
-                None => Some(0),
+                None => Some(since),
                 Some(file) if file.contains(&range.start) => {
-                    named_by_file.earliest(source.space, range.start, time)
+                    let earliest = named_by_file.earliest(source.space, range.start, time);
+                    earliest.map(|earliest| earliest.max(since))
                 }
                 // Code that only ends in a file is none that was in this process.
                 Some(_) => None,
@@ -593,4 +603,29 @@ fn recorded_on(features: &Features) -> Target {
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
     let known = MACHINES.iter().find(|(known, ..)| *known == name).unwrap_or(&MACHINES[0]);
     Target::new(known.1, known.2)
+}
+
+/// Whether a line of a perf map is V8's bytecode of an interpreted function, which is no code: V8 lists it behind the function's own copy of the interpreter's entry, with the same name
+/// (`JS:~f a.js:1:1`). Beside V8's jitdump, which does not have it, it would only need images.
+fn is_bytecode(last: &[u8], name: &[u8]) -> bool {
+    let colon = name.iter().position(|byte| *byte == b':');
+    let mark = colon.and_then(|colon| name.get(colon + 1..));
+    last == name && mark.is_some_and(|mark| mark.starts_with(b"~"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_second_of_two_lines_of_an_interpreted_function_is_bytecode() {
+        let lines = ["JS:~f a.js:1:1", "JS:~f a.js:1:1", "JS:~g a.js:2:1", "JS:*g a.js:2:1"];
+        let pairs =
+            lines.windows(2).map(|pair| is_bytecode(pair[0].as_bytes(), pair[1].as_bytes()));
+        assert_eq!(pairs.collect::<Vec<_>>(), [true, false, false]);
+        // Compiled again, or of another runtime.
+        for name in ["JS:*f a.js:1:1", "LazyCompile:f", "f", "operator~"] {
+            assert!(!is_bytecode(name.as_bytes(), name.as_bytes()), "{name}");
+        }
+    }
 }
