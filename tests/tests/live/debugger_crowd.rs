@@ -12,11 +12,12 @@ fn crowd() -> &'static str {
     env!("CARGO_BIN_EXE_crowd")
 }
 
-/// The stacks of the stops, each `NAME:LINE`, from the innermost frame to the outermost.
-fn truths(words: &[&str]) -> Vec<Vec<String>> {
+/// The stack of the last stop, `NAME:LINE`, from the innermost frame to the outermost.
+fn truth(words: &[&str]) -> Vec<String> {
+    let words = words.iter().filter(|word| **word != "--settle");
     let printed = run(Command::new(crowd()).args(words).env("JITSCRIBE", "gdb=off")).stdout;
-    let truths = printed.lines().filter_map(|line| line.strip_prefix("truth: "));
-    truths.map(|frames| frames.split(' ').map(str::to_owned).collect()).collect()
+    let last = printed.lines().rfind(|line| line.starts_with("truth: ")).expect("a stop");
+    last.split(' ').skip(1).map(str::to_owned).collect()
 }
 
 fn name_and_line(frame: &str) -> (&str, &str) {
@@ -92,7 +93,7 @@ fn knows_the_crowd(debugger: Debugger) {
 }
 
 fn knows(debugger: Debugger, words: &[&str]) {
-    let truth = truths(words).pop().expect("a stop");
+    let truth = truth(words);
     let (inner, inner_line) = name_and_line(&truth[0]);
     let (outer, outer_line) = name_and_line(truth.last().expect("a frame"));
     let first_line = &outer_line[..outer_line.len() - 1];
@@ -179,40 +180,22 @@ fn lldb_of_debian_13_knows_the_crowd() {
     knows_the_crowd(Debugger::NewLldb);
 }
 
-/// Code does not wait: at each of the stops, which are at random moments of a burst, the stack is whole.
-fn knows_a_burst(debugger: Debugger, count: u32) {
-    const STOPS: usize = 4;
-    let (count, stops) = (count.to_string(), STOPS.to_string());
-    let words = [count.as_str(), "--seed", "7", "--stops", &stops];
-    let truths = truths(&words);
-    assert_eq!(truths.len(), STOPS);
+/// So few calls never wait, however busy the machine is: at each stop the stack is whole, although the functions run as soon as they are announced.
+fn knows_a_burst(debugger: Debugger) {
+    let words = ["300", "--seed", "7"];
+    let truth = truth(&words);
     let mut session = Session::new(debugger);
-    let mut stacks = Vec::new();
-    for stop in 0..STOPS {
-        // Commands are found again by their text: each is another one.
-        let spaces = " ".repeat(stop);
-        let resume = if stop == 0 { "run" } else { "continue" };
-        session.ask(&format!("{resume}{spaces}"), &format!("{resume}{spaces}"));
-        stacks
-            .push(session.ask(&format!("backtrace{spaces}"), &format!("thread backtrace{spaces}")));
-    }
+    session.ask("run", "run");
+    let stack = session.ask("backtrace", "thread backtrace");
     let answers = session.run(&words);
-    for (stack, truth) in stacks.into_iter().zip(truths) {
-        assert_eq!(crowd_frames(&answers[stack]), truth, "{debugger:?} {answers:#?}");
-    }
+    assert_eq!(crowd_frames(&answers[stack]), truth, "{answers:#?}");
 }
 
 #[test]
 fn debuggers_know_a_burst() {
     for debugger in [Debugger::Gdb, Debugger::NewGdb, Debugger::Lldb, Debugger::NewLldb] {
-        knows_a_burst(debugger, 300);
+        knows_a_burst(debugger);
     }
-}
-
-/// More than are joined, and than take lldb three seconds. gdb's patience ends after 1,024 calls, if the machine is busy.
-#[test]
-fn lldb_knows_a_long_burst() {
-    knows_a_burst(Debugger::Lldb, 5000);
 }
 
 #[test]

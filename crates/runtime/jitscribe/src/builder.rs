@@ -173,9 +173,9 @@ impl Builder {
         self
     }
 
-    /// [`Scribe::load`] returns only when a debugger to which code is shown has been shown the code, and code that is unloaded is
-    /// removed there at once, however long the debugger takes. Without this setting, removals wait when a debugger has taken three
-    /// seconds of the process's time in a row, and so does new code when gdb has taken 15.
+    /// [`Scribe::load`] returns only when a debugger to which code is shown has been shown the code. Without this setting, if more
+    /// than 256 codes are announced so fast that the debugger would take more than half of the time, those that come too fast are
+    /// shown up to 200 ms later.
     #[cfg(feature = "gdb")]
     pub fn gdb_synchronous(mut self) -> Self {
         self.flags.gdb_synchronous = true;

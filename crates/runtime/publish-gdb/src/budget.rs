@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Time in nanoseconds that calls may take before anything waits: as much as one accepts at the start of a debugger.
+/// Time in nanoseconds that calls may take before anything waits: as much as one accepts at the start of a debugger, since a stop that comes while
+/// code waits shows frames without names.
 const CREDIT: u64 = 3_000_000_000;
-/// The same for new code, since a stop that comes while it waits shows frames without names: as much as gdb 13 takes for ten thousand
-/// functions.
-const CREDIT_NEW: u64 = 15_000_000_000;
 /// This many calls in a row never wait, however long they take: on a busy machine, each takes long.
 const FREE: u32 = 1024;
 /// A call that takes less time, in nanoseconds, did not hit a breakpoint: stopping and continuing takes gdb and lldb 100
@@ -36,28 +34,18 @@ impl Budget {
         Self { spent: 0, calls: 0, usual: 0, at: Instant::now(), is_unlimited }
     }
 
-    /// Whether a call may be made now for what can wait.
+    /// Whether a call may be made now.
     pub(crate) fn allows(&mut self) -> bool {
-        self.has_credit(CREDIT)
-    }
-
-    /// Whether a call may be made now for new code.
-    pub(crate) fn allows_new(&mut self) -> bool {
-        self.has_credit(CREDIT_NEW)
-    }
-
-    fn has_credit(&mut self, credit: u64) -> bool {
-        if self.spent <= credit || self.calls < FREE || self.is_unlimited {
+        if self.spent <= CREDIT || self.calls < FREE || self.is_unlimited {
             return true;
         }
         self.credit(Instant::now());
-        self.spent <= credit
+        self.spent <= CREDIT
     }
 
-    /// How long to wait before the next call, which is for new code or for what can wait.
-    pub(crate) fn wait(&self, is_new: bool) -> Duration {
-        let credit = if is_new { CREDIT_NEW } else { CREDIT };
-        Duration::from_nanos(self.spent.saturating_sub(credit))
+    /// How long to wait before the next call.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_nanos(self.spent.saturating_sub(CREDIT))
     }
 
     /// Records a call.
@@ -147,7 +135,7 @@ mod tests {
             calls += 1;
         }
         assert_eq!(calls, 3001);
-        assert_eq!(process.budget.wait(false), Duration::from_millis(1));
+        assert_eq!(process.budget.wait(), Duration::from_millis(1));
         process.run(1000);
         assert!(process.may_call());
     }
@@ -171,7 +159,7 @@ mod tests {
         for call in 0..2000_u64 {
             let micros = 1000 + call * call / 10;
             while !process.may_call() {
-                let wait = process.budget.wait(false);
+                let wait = process.budget.wait();
                 process.run(wait.as_micros() as u64 + 1);
             }
             process.call(micros);

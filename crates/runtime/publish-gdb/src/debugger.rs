@@ -2,27 +2,11 @@
 
 use std::io::Write;
 
-/// What traces the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Debugger {
-    /// Nothing does, or this is not known.
-    None,
-    Gdb,
-    /// Not gdb, or its name is not known, as of one in another pid namespace.
-    Other,
-}
-
-impl Debugger {
-    pub(crate) fn attached() -> Self {
-        match guest::own_status("TracerPid:") {
-            None | Some(0) => Self::None,
-            Some(tracer) if is_gdb(tracer) => Self::Gdb,
-            Some(_) => Self::Other,
-        }
-    }
-}
-
-fn is_gdb(tracer: i32) -> bool {
+/// Whether the process is traced by gdb. False if this is not known, as for a debugger in another pid namespace.
+pub(crate) fn is_gdb() -> bool {
+    let Some(tracer) = guest::own_status("TracerPid:").filter(|tracer| *tracer > 0) else {
+        return false;
+    };
     let mut path = [0; 32];
     let mut rest = path.as_mut_slice();
     if write!(rest, "/proc/{tracer}/comm").is_err() {

@@ -8,11 +8,18 @@ use fallible::{Map, Vec};
 
 use crate::breakpoint::has_breakpoint;
 use crate::budget::Budget;
-use crate::debugger::Debugger;
+use crate::debugger;
 use crate::descriptor::{self, Entry};
-use crate::levels::{FAN, LARGE, LEVELS, WIDE_FAN, level};
-use crate::shown::{File, GIVEN, Given, Live, clear_sections};
 use crate::waiting::Waiting;
+
+/// This many files of one level are joined into one of the next.
+const FAN: usize = 32;
+/// A file with this many codes or more is not joined.
+const LARGE: usize = 1000;
+/// Files with fewer than 32, and with fewer than 1,000 codes.
+const LEVELS: usize = 2;
+/// This many files of one level are joined even if the debugger's budget is exhausted: more files would cost it more.
+const TOO_MANY: usize = 4 * FAN;
 
 /// The state of what is shown.
 #[derive(Debug)]
@@ -36,7 +43,33 @@ pub(crate) struct Files {
     budget: Budget,
 }
 
-/// Whether files are to be made again, or joined, once the debugger's budget allows it.
+/// A file that the runtime made of a code. It is shown at once, and as it is.
+#[derive(Debug)]
+struct Given {
+    entry: Entry,
+    bytes: Vec<u8>,
+}
+
+/// A file in the list.
+#[derive(Debug)]
+struct File {
+    symfile: Symfile,
+    entry: Entry,
+    is_stale: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    end: u64,
+    key: u64,
+    /// Its number among the waiting codes, if it still waits; [`GIVEN`] if its file is the runtime's.
+    number: u64,
+}
+
+/// No number of a waiting code.
+const GIVEN: u64 = u64::MAX;
+
+/// Whether code waits until the debugger's budget allows a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     Nothing,
@@ -180,54 +213,25 @@ impl Files {
         }
     }
 
-    /// Informs the debugger: of all new code at once, and of what was removed as far as the budget allows. A debugger has no way to ask for code at a stop, which may be the next thing that happens. Only gdb's patience has an end,
-    /// because what a file costs gdb 16 grows with all the files that it had before.
+    /// Informs the debugger of everything that is pending, as far as the budget allows.
     pub(crate) fn flush(&mut self) -> Pending {
         let frees_breakpoint = std::mem::take(&mut self.frees_breakpoint);
         // Before new code is shown, no file may claim its place.
-        let shows = self.shows_new();
-        while (shows || frees_breakpoint)
-            && let Some(slot) = self.next_stale(frees_breakpoint)
+        while (frees_breakpoint || self.budget.allows())
+            && let Some(slot) = self.stale.pop()
         {
             self.remake(slot, frees_breakpoint);
         }
-        while shows && !self.waiting.is_empty() {
-            let file = self.next_waiting();
-            self.show(file);
+        if self.stale.is_empty() && !self.waiting.is_empty() && self.budget.allows() {
+            // All of it, so that nothing waits for more than one turn.
+            while !self.waiting.is_empty() {
+                let file = self.next_waiting();
+                self.show(file);
+            }
+            self.join(false);
         }
-        while self.budget.allows()
-            && let Some(slot) = self.stale.pop()
-        {
-            self.remake(slot, false);
-        }
-        self.join();
-        if self.is_pending() {
-            Pending::Wait(self.budget.wait(!self.waiting.is_empty()))
-        } else {
-            Pending::Nothing
-        }
-    }
-
-    /// Whether new code is shown now.
-    fn shows_new(&mut self) -> bool {
-        !self.waiting.is_empty()
-            && (self.budget.allows_new() || Debugger::attached() != Debugger::Gdb)
-    }
-
-    /// Takes a stale file that must be made again now: any, or one that claims the place of a waiting code.
-    fn next_stale(&mut self, any: bool) -> Option<usize> {
-        if any {
-            return self.stale.pop();
-        }
-        let claims = |slot: &usize| {
-            self.slots.get(*slot).and_then(Option::as_ref).is_some_and(|file| {
-                self.waiting.codes().any(|code| {
-                    file.symfile.claims(code.start..code.start.saturating_add(code.size))
-                })
-            })
-        };
-        let at = self.stale.iter().position(claims)?;
-        Some(self.stale.swap_remove(at))
+        self.join(true);
+        if self.is_pending() { Pending::Wait(self.budget.wait()) } else { Pending::Nothing }
     }
 
     /// Whether the debugger is yet to be informed of something.
@@ -343,52 +347,73 @@ impl Files {
         }
     }
 
-    /// Joins the files of each level that has enough of them, however busy the debugger is: more files would cost it more.
-    fn join(&mut self) {
-        for level in 0..LEVELS {
-            while self.levels.get(level).is_some_and(|files| files.len() >= FAN) {
-                let debugger = Debugger::attached();
-                let fan = if debugger == Debugger::Other { WIDE_FAN } else { FAN };
-                if self.levels.get(level).is_none_or(|files| files.len() < fan) {
-                    break;
-                }
-                self.join_level(level, debugger);
-            }
-        }
-    }
-
-    /// Joins files of a level, up to as many codes as a large file has.
+    /// Joins the files of each level that has enough of them.
     ///
     /// gdb gets the new file before the old ones are removed, so that a breakpoint in their code always has a location. For lldb,
     /// the old ones must be removed first: `JITLoaderGDB` unloads their sections by address, and so those of the new file.
-    fn join_level(&mut self, level: usize, debugger: Debugger) {
-        let Some(files) = self.levels.get_mut(level) else { return };
-        let mut count = 0_usize;
-        let slots: Vec<usize> = std::mem::take(files);
-        let live = |slot: usize| {
-            self.slots.get(slot).and_then(Option::as_ref).map_or(0, |file| file.symfile.live())
-        };
-        let taken = slots
-            .iter()
-            .take_while(|slot| {
-                let before = count;
-                count = count.saturating_add(live(**slot));
-                before < LARGE
-            })
-            .count();
-        let (now, later) = slots.split_at(taken);
-        if let Some(files) = self.levels.get_mut(level) {
-            files.extend_from_slice(later);
+    fn join(&mut self, must: bool) {
+        let enough = if must { TOO_MANY } else { FAN };
+        for level in 0..LEVELS {
+            while self.levels.get(level).is_some_and(|files| files.len() >= enough)
+                && (must || self.budget.allows())
+            {
+                let Some(files) = self.levels.get_mut(level) else { return };
+                let mut count = 0_usize;
+                let slots: Vec<usize> = std::mem::take(files);
+                let live = |slot: usize| {
+                    self.slots
+                        .get(slot)
+                        .and_then(Option::as_ref)
+                        .map_or(0, |file| file.symfile.live())
+                };
+                let taken = slots
+                    .iter()
+                    .take_while(|slot| {
+                        let before = count;
+                        count = count.saturating_add(live(**slot));
+                        before < LARGE
+                    })
+                    .count();
+                let (now, later) = slots.split_at(taken);
+                if let Some(files) = self.levels.get_mut(level) {
+                    files.extend_from_slice(later);
+                }
+                let of = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|file| &file.symfile);
+                let new = self.joined(now.iter().filter_map(of));
+                if debugger::is_gdb() {
+                    self.show(new);
+                    self.hide_all(now);
+                } else {
+                    self.hide_all(now);
+                    self.show(new);
+                }
+            }
         }
-        let of = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|file| &file.symfile);
-        let new = self.joined(now.iter().filter_map(of));
-        if debugger == Debugger::Gdb {
-            self.show(new);
-            self.hide_all(now);
-        } else {
-            self.hide_all(now);
-            self.show(new);
+    }
+}
+
+/// Makes an ELF file one without sections and segments. Other files are left as they are.
+fn clear_sections(file: &mut [u8]) {
+    // The offsets and the numbers in the header, by its class: those of program headers, and those of section headers.
+    let ranges: [Range<usize>; 2] = match file {
+        [0x7f, b'E', b'L', b'F', 1, ..] => [28..36, 44..52],
+        [0x7f, b'E', b'L', b'F', 2, ..] => [32..48, 56..64],
+        _ => return,
+    };
+    for range in ranges {
+        // What is between the numbers is the size of a header, which then has no meaning.
+        if let Some(field) = file.get_mut(range) {
+            field.fill(0);
         }
+    }
+}
+
+/// The level of a file with this many codes; large files are above the last level.
+fn level(live: usize) -> usize {
+    match live {
+        LARGE.. => LEVELS,
+        FAN.. => 1,
+        _ => 0,
     }
 }
 

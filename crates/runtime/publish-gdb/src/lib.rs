@@ -20,19 +20,17 @@
 //!
 //! - **Immediate.** When [`Gdb::load`] returns, the code is in a file of its own in the list, and the debugger has read it.
 //! - **Few files.** A debugger's work for a file grows with the number of files and sections that it has: with one file per
-//!   function, ten thousand functions take it minutes. So 32 small files are joined into a larger one, and those into one of
-//!   about 256 codes, and codes that lie next to one another share a section. The work for all of n codes is linear, and there
-//!   are at most n / 256 files plus 64. For gdb, the new file is in the list before the old ones are removed; for lldb, which
-//!   forgets sections by their addresses, after. lldb's work for a file hardly grows with their number, so that for it, 4,096 small
-//!   files are left before any are joined: this saves the call for each one that is removed.
+//!   function, ten thousand functions take it minutes. So 32 small files are joined into a larger one, and 32 of those into one of
+//!   about 1,000 codes, and codes that lie next to one another share a section. The work for all of n codes is linear, and there
+//!   are at most n / 1,000 files plus 64. For gdb, the new file is in the list before the old ones are removed; for lldb, which
+//!   forgets sections by their addresses, after.
+//! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. When
+//!   1,024 calls have been made in a row, and have taken three seconds, further calls may take up at most half of the time. Code that
+//!   is announced faster waits for as long as the last calls took; then all waiting code is shown at once. A thread does this,
+//!   which is created when it is first needed. With [`Options::each`], nothing waits.
 //! - **Up to date.** Unloaded code is removed from its file in place. A debugger that is attached, as its breakpoint in
-//!   `__jit_debug_register_code` shows, reads the file again: at once if there is a breakpoint in the code ([`has_breakpoint`]), and
-//!   before other code is shown at this place. Code that is loaded over other code unloads that code.
-//! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. New code does not wait:
-//!   a debugger cannot ask for it at a stop. Only where gdb has taken 15 seconds in a row, new code waits until the calls are at most half of
-//!   the time: what a file costs gdb 16 grows with the files that it had before. When 1,024 calls have been made in a row, and have taken three seconds, what else
-//!   there is to do waits until they are at most half of the time: files from which code was removed are made again later, by a
-//!   thread that is created when it is first needed. With [`Options::each`], this does not wait either.
+//!   `__jit_debug_register_code` shows, reads the file again: at once if there is a breakpoint in the code ([`has_breakpoint`]),
+//!   else within the same limits. Code that is loaded over other code unloads that code.
 //!
 //! A debugger that reads the process's code log needs none of this, but the log's address: see [`LogLocator`].
 //!
@@ -60,10 +58,8 @@ mod debugger;
 mod descriptor;
 mod entry_point;
 mod files;
-mod levels;
 mod log_locator;
 mod publisher;
-mod shown;
 mod try_lock;
 mod waiting;
 

@@ -1,7 +1,7 @@
 //! The publisher, which a runtime calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use code_image::{Error, Symfile, TAG, Target, VisibleCode};
 use fallible::{Refused, Vec};
@@ -12,10 +12,8 @@ use crate::descriptor;
 use crate::files::{self, Files, Pending};
 use crate::try_lock::TryLock;
 
-/// How often a thread looks whether another one has called the debugger, each time after [`PAUSE`]. Not a time, which also passes
-/// while the debugger has stopped the process.
-const ATTEMPTS: u32 = 400;
-const PAUSE: Duration = Duration::from_micros(50);
+/// How long a thread waits for another one that is calling the debugger.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Settings of a [`Gdb`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,8 +23,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Removes each code that is unloaded before [`Gdb::unload`] returns, however much of the process's time the debugger takes for
-    /// it.
+    /// Shows each code before [`Gdb::load`] returns, however much of the process's time the debugger takes for it.
     pub fn each(mut self) -> Self {
         self.each = true;
         self
@@ -59,7 +56,7 @@ struct Shared {
     /// Events of threads that found the files locked, in order.
     deferred: TryLock<Vec<Event>>,
     deferred_count: AtomicUsize,
-    /// Wakes the thread that removes what is stale. In the child of a fork, that thread exists only in the parent.
+    /// Wakes the thread that shows waiting code. In the child of a fork, that thread exists only in the parent.
     waker: Notifier,
     waker_pid: AtomicU32,
     /// Whether an allocation failed: nothing is shown any more.
@@ -114,7 +111,7 @@ impl Gdb {
         self.0.is_off()
     }
 
-    /// Whether something is still to be removed, because the debugger has used up its share of the process's time, or to be shown, because another thread is calling it.
+    /// Whether something is still to be shown or removed, because the debugger has used up its share of the process's time, or because another thread is calling it.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         let has_deferred = self.0.deferred_count.load(SeqCst) > 0;
@@ -156,7 +153,7 @@ impl Gdb {
         }
     }
 
-    /// Shows many codes, to begin with the code that is already alive: in files of up to 256 codes each.
+    /// Shows many codes, to begin with the code that is already alive: in files of up to 1,000 codes each.
     pub fn load_many(&self, codes: impl FnOnce(&mut dyn FnMut(u64, &Code<'_>))) {
         if self.is_off() {
             return;
@@ -282,7 +279,7 @@ impl Shared {
             // The thread that turned it off may have found the files held by this thread.
             return self.turn_off();
         }
-        let mut attempts = 0;
+        let mut began = None;
         while self.deferred_count.load(SeqCst) > 0 {
             if let Some(mut files) = self.files.try_lock() {
                 let pending = self.with(&mut files, |files| {
@@ -291,12 +288,11 @@ impl Shared {
                 });
                 drop(files);
                 self.schedule_flush(pending);
-            } else if attempts == ATTEMPTS {
+            } else if began.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 // The thread that holds the files checks for this when it is done.
                 return;
             } else {
-                attempts = attempts.saturating_add(1);
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(Duration::from_micros(50));
             }
         }
     }
@@ -314,7 +310,7 @@ impl Shared {
         }
     }
 
-    /// Makes a thread remove what must wait.
+    /// Makes a thread flush what must wait.
     fn schedule_flush(&'static self, pending: Pending) {
         let Pending::Wait(_) = pending else { return };
         let pid = std::process::id();
@@ -328,7 +324,7 @@ impl Shared {
         }
     }
 
-    /// Removes stale files when this is due. Does not return.
+    /// Shows waiting code when it is due. Does not return.
     fn wake(&'static self) {
         loop {
             let pending = match self.files.try_lock() {

@@ -1,6 +1,6 @@
 //! Codes that are not shown yet, in the order in which they were loaded.
 
-use code_image::{Symfile, SymfileCode};
+use code_image::Symfile;
 use fallible::{Vec, VecDeque};
 
 /// Files of one code each. Each has a number, in ascending order, by which it can be taken out.
@@ -15,11 +15,6 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
-    }
-
-    /// The codes that wait.
-    pub(crate) fn codes(&self) -> impl Iterator<Item = SymfileCode> + '_ {
-        self.files.iter().flatten().filter_map(|file| file.codes().next())
     }
 
     /// Adds a file, and returns its number.

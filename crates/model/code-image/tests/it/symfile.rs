@@ -287,29 +287,3 @@ fn a_code_is_taken_out_by_its_key_alone() {
     assert_eq!(shown(file.bytes()), Shown::default());
     assert!(Symfile::joined(&[&file], &is_free).unwrap().is_none());
 }
-
-#[test]
-fn a_place_is_claimed_also_when_its_code_was_removed() {
-    let file = |key: u64, start| {
-        let code = VisibleCode::whole(Code::at(start, 8));
-        Symfile::new(x86_64(), TAG, key, &code).unwrap()
-    };
-    let files = [file(1, 0x1000), file(2, 0x1010), file(3, 0x2000)];
-    let mut file = Symfile::joined(&[&files[0], &files[1], &files[2]], &|_| true).unwrap().unwrap();
-    assert!(file.take_out(0x2000, 3));
-    assert!(!file.covers(0x2000));
-    for (addresses, expected) in [
-        (0xff0..0x1000, false),
-        (0xff8..0x1001, true),
-        (0x1007..0x1008, true),
-        // Between two codes of one section.
-        (0x1008..0x1010, true),
-        (0x1018..0x2000, false),
-        (0x1ff8..0x2001, true),
-        (0x2000..0x2008, true),
-        (0x2007..0x3000, true),
-        (0x2008..0x3000, false),
-    ] {
-        assert_eq!(file.claims(addresses.clone()), expected, "{addresses:x?}");
-    }
-}

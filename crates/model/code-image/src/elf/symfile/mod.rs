@@ -252,20 +252,6 @@ impl Symfile {
             || next.is_some_and(|next| next.run == before.run)
     }
 
-    /// Whether a debugger that read the file takes any of these addresses for the file's, also if the code there was removed since.
-    #[must_use]
-    pub fn claims(&self, addresses: Range<u64>) -> bool {
-        let behind = self.codes.partition_point(|shown| shown.code.start <= addresses.start);
-        let next = self.codes.get(behind);
-        if next.is_some_and(|next| next.code.start < addresses.end) {
-            return true;
-        }
-        behind.checked_sub(1).and_then(|at| self.codes.get(at)).is_some_and(|before| {
-            addresses.start.saturating_sub(before.code.start) < before.code.size
-                || next.is_some_and(|next| next.run == before.run)
-        })
-    }
-
     /// Removes the code that starts at `start` and has this key. Returns whether there was one. The file is changed
     /// in place, and is valid after every step. A section that the code has in common with others stays as it is.
     pub fn take_out(&mut self, start: u64, key: u64) -> bool {
