@@ -235,7 +235,10 @@ fn process_names_and_markers_07() {
         assert!(said.contains("is not there; specify where"), "{said}");
         // No name begins a line of its own.
         assert!(said.lines().all(|line| !line.starts_with("jitscribe: error")), "{said}");
-        assert_eq!(said.lines().filter(|line| line.contains("is not there")).count(), 1, "{said}");
+        let lines = |text| said.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(lines("is not there; specify where"), 1, "{said}");
+        assert_eq!(lines("it is not there any more"), 1, "{said}");
+        assert_eq!(lines("is not there"), 2, "{said}");
     }
 }
 
