@@ -3,7 +3,7 @@
 //! - [`mod@arguments`] separates our options from those of perf.
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
-//!   for code that they do not announce by themselves; [`mod@node`] only if the user says so.
+//!   for code that they do not announce by themselves; [`mod@inspect`] only if the user says so.
 //! - [`memory`] reads the executable memory of the recorded processes, [`registered`] the code that they register with debuggers, and [`gone`] holds their files
 //!   that are gone, all by [`polling`].
 //! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
