@@ -165,6 +165,28 @@ fn a_dump_of_the_same_process_says_more() {
     );
 }
 
+/// V8 writes both, and a signal leaves the dump without its end.
+#[test]
+fn a_map_of_the_same_writer_has_what_the_dump_lacks_at_its_end() {
+    let (scene, mut recording) = begun(Jit::begun().code(20, 0, "first").code(30, 0x100, "last"));
+    let lines = [
+        "7f0000000000 40 first",
+        "7f0000000100 40 last",
+        "7f0000000000 40 second",
+        "7f0000000300 40 third",
+    ];
+    scene.write(MAP, format!("{}\n", lines.join("\n")));
+    scene.expect(
+        &mut recording,
+        &[
+            (PID, 25, 1, "first+0x1 jit-5000007-0.elf"),
+            (PID, 35, 1, "second+0x1 jit-5000007-0-1.elf"),
+            (PID, 36, 0x101, "last+0x1 jit-5000007-0.elf"),
+            (PID, 37, 0x301, "third+0x1 jit-5000007-0.elf"),
+        ],
+    );
+}
+
 #[test]
 fn a_map_is_found_in_a_folder_and_by_its_name() {
     for args in [

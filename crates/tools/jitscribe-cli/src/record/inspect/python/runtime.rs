@@ -29,7 +29,7 @@ pub struct Requests {
     pub breaker: u64,
 }
 
-/// Why there is nowhere to write a request.
+/// Why no request can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
     /// There is no CPython of version 3.13 or later.
