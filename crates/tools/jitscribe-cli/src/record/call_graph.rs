@@ -76,11 +76,8 @@ fn size_of_copies(processors: usize) -> usize {
     (BYTES_A_SECOND / samples / 1024 * 1024).clamp(*SIZES.start(), *SIZES.end())
 }
 
-/// Prints the version of an interpreter, and whether it was compiled with frame pointers.
-const PYTHON_FACTS: &str = "import sys, sysconfig
-of = sysconfig.get_config_vars()
-flags = ' '.join(str(of.get(name)) for name in ('CONFIGURE_CFLAGS', 'CFLAGS', 'PY_CORE_CFLAGS'))
-print(*sys.version_info[:2], '-fno-omit-frame-pointer' in flags)";
+/// Defines `python_facts()` in Python, which returns what [`of_python`] takes.
+pub const PYTHON_FACTS: &str = include_str!("python_facts.py");
 
 /// Whether perf's own options, which come after ours, say how to record stacks.
 pub fn is_chosen(options: &[OsString]) -> bool {
@@ -119,7 +116,8 @@ fn of_python_program(command: &[OsString]) -> Option<Choice> {
     }
     // Isolated: neither the user's modules nor the environment have any effect.
     let mut ask = Command::new(program);
-    ask.args(["-I", "-S", "-c", PYTHON_FACTS]).stdin(Stdio::null()).stderr(Stdio::null());
+    ask.args(["-I", "-S", "-c", &format!("{PYTHON_FACTS}\nprint(python_facts())")]);
+    ask.stdin(Stdio::null()).stderr(Stdio::null());
     of_python(OsStr::from_bytes(&ask.output().ok()?.stdout).to_str()?)
 }
 

@@ -208,12 +208,11 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     };
     let inspected =
         if args.inspect { Inspected::named(&scope.pids()) } else { Inspected::default() };
-    let choice = match chosen {
-        None if is_chosen => choice,
-        None if jvms.need_copies() => Some(Choice::copies("JVMs without frame pointers")),
-        None => inspected.call_graph().or(choice),
-        Some(_) => choice,
-    };
+    let choice = choice.or_else(|| match jvms.need_copies() {
+        _ if is_chosen => None,
+        true => Some(Choice::copies("JVMs without frame pointers")),
+        false => inspected.call_graph(),
+    });
     if let Some(choice) = &choice {
         note::say(format_args!("stacks by {}: {}", choice.options(), choice.reason));
     }

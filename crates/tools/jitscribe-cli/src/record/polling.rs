@@ -1,8 +1,7 @@
 //! Asks the recorded processes again and again while perf records.
 //!
-//! A thread asks a worker for each process, at intervals that grow from [`FIRST`], again whenever there is a new process, and
-//! that are at least [`REST`] times the processor time of the last
-//! round: so that takes at most 4 % of a processor. A process may also report that it has changed ([`Poll::alarms`]): then it is asked at once, and the
+//! A thread asks a worker for each process, at intervals that grow from [`FIRST`], again whenever there is a new process, and that are at least [`REST`] times the processor time of the
+//! last round: so that takes at most 4 % of a processor. A process may also report that it has changed ([`Poll::alarms`]): then it is asked at once, and the
 //! intervals begin again; that takes at most a fifth of a processor. The recorded processes are not stopped. A process that has not run since it was asked is not asked, as it
 //! has changed nothing ([`Poll::IDLE`]), but at the end.
 
@@ -298,15 +297,14 @@ impl<P: Poll> Rounds<P> {
             return ControlFlow::Continue(());
         }
         let used = processor_time(pid);
-        let last = self.asked.remove(&pid);
-        if let Some(last) = last
+        if let Some(last) = self.asked.get(&pid)
             && Some(last.used) == used
             && now.saturating_duration_since(last.at) < P::IDLE
         {
             self.has_any |= last.has_any;
-            self.asked.insert(pid, last);
             return ControlFlow::Continue(());
         }
+        self.asked.remove(&pid);
         let mut worker = match self.workers.remove(&pid) {
             Some(worker) => worker,
             None if self.workers.len() >= PROCESSES => return ControlFlow::Continue(()),

@@ -45,6 +45,14 @@ pub struct Source {
     pub v8_logs: Vec<FoundFile>,
 }
 
+impl Source {
+    /// This file, as one that cannot be used.
+    pub(crate) fn unusable(&self, index: &RecordingIndex, why: Unusable) -> UnusableFile {
+        let pid = index.processes.pid(self.space);
+        UnusableFile { pid, kind: self.kind, path: self.path.clone(), why }
+    }
+}
+
 /// Where to look for jitdumps and perf maps.
 ///
 /// Jitdumps are always looked for at the paths in the recording. By default nothing else is searched.
@@ -287,9 +295,7 @@ impl Search<'_> {
     fn reject(&mut self, pid: u32, kind: Kind, path: &Path, why: Unusable) {
         let file = UnusableFile { pid, kind, path: path.to_owned(), why };
         self.warn(file.warning(self.index.comm(pid)));
-        if self.found.unusable.len() < unusable::LARGEST_COUNT {
-            self.found.unusable.push(file);
-        }
+        unusable::add(&mut self.found.unusable, file);
     }
 
     /// A file that was found for `pid`, unless it is untrusted.

@@ -113,12 +113,7 @@ fn read_maps(
     warnings: &mut Vec<Warning>,
 ) -> Vec<Vec<u8>> {
     let mut left = LARGEST_MAPS;
-    let mut reject = |source: &Source, why: Unusable| {
-        let (pid, kind, path) = (index.processes.pid(source.space), source.kind, &source.path);
-        if unusable.len() < unusable::LARGEST_COUNT {
-            unusable.push(UnusableFile { pid, kind, path: path.clone(), why });
-        }
-    };
+    let mut reject = |source: &Source, why| unusable::add(unusable, source.unusable(index, why));
     let read = |source: &Source| {
         if source.kind != Kind::PerfMap {
             return Vec::new();
@@ -280,17 +275,11 @@ impl<'a> Codes<'a> {
         let added = self.try_add_dump(source, index, files, named_by_file, guests, warnings);
         added.unwrap_or_else(|error| {
             let (path, cause) = (source.path.clone(), error.to_string());
-            self.reject(source, index, Unusable::Unreadable { cause: cause.clone() });
+            let why = Unusable::Unreadable { cause: cause.clone() };
+            unusable::add(&mut self.unusable, source.unusable(index, why));
             warnings.push(Warning::Unreadable { path, cause });
             (0, 0)
         })
-    }
-
-    fn reject(&mut self, source: &Source, index: &RecordingIndex, why: Unusable) {
-        let (pid, kind) = (index.processes.pid(source.space), source.kind);
-        if self.unusable.len() < unusable::LARGEST_COUNT {
-            self.unusable.push(UnusableFile { pid, kind, path: source.path.clone(), why });
-        }
     }
 
     fn try_add_dump(
@@ -371,7 +360,7 @@ impl<'a> Codes<'a> {
         report_end(&source.path, count, outcome, warnings);
         let left = named_by_file.take_left();
         if count == 0 && left.codes == 0 {
-            self.reject(source, index, Unusable::NoCode);
+            unusable::add(&mut self.unusable, source.unusable(index, Unusable::NoCode));
             warnings.push(Warning::NoCode { path: path() });
         }
         self.add_left(&left, count, &source.path, index, warnings);

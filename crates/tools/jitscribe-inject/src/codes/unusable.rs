@@ -8,7 +8,14 @@ use crate::Warning;
 use crate::files::Kind;
 
 /// Number of files that are collected.
-pub(crate) const LARGEST_COUNT: usize = 4096;
+const LARGEST_COUNT: usize = 4096;
+
+/// Adds a file, unless there are too many.
+pub(crate) fn add(files: &mut Vec<UnusableFile>, file: UnusableFile) {
+    if files.len() < LARGEST_COUNT {
+        files.push(file);
+    }
+}
 
 /// A jitdump or perf map of a recorded process that cannot be used. The process had been asked to announce its code.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@ use crate::process::Mapping;
 use crate::record::agent::{
     Failure, Folder, Maps, OfferedPipe, PAUSE, Root, SessionPipe, Target, Wait, plain,
 };
+use crate::record::call_graph::PYTHON_FACTS;
 
 /// What a process runs, up to the arguments.
 const SCRIPT: &str = include_str!("script.py");
@@ -102,7 +103,7 @@ pub fn load(
 fn text(pipe: &str, own: &str) -> String {
     // A string of JSON is one of Python.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    format!("{SCRIPT}\njitscribe({}, {})\n", quoted(pipe), quoted(own))
+    format!("{PYTHON_FACTS}{SCRIPT}\njitscribe({}, {})\n", quoted(pipe), quoted(own))
 }
 
 /// The parts of memory that a file is mapped in, and that are writable: where an interpreter or a library has its data.

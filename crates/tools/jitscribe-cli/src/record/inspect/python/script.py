@@ -1,7 +1,7 @@
 # Has CPython call its functions through trampolines, for as long as something has the pipe open for writing. Answers in its own file, which it removes when it is done: the
-# version and whether the interpreter was built with frame pointers, "on" or "used"; or, without removing it, "!" and what failed.
+# interpreter's facts (python_facts.py), "on" or "used"; or, without removing it, "!" and what failed.
 def jitscribe(pipe, own):
-    import _thread, os, sys, sysconfig
+    import _thread, os, sys
 
     def answer(text):
         with open(own, "w") as file:
@@ -18,8 +18,7 @@ def jitscribe(pipe, own):
         # CPython 3.14 and 3.15 crash at their end if trampolines are turned on twice (python/cpython#146522).
         if hasattr(sys, "_jitscribe") or not {"perf", "perf_jit"}.isdisjoint(sys._xoptions) or os.environ.get("PYTHONPERFSUPPORT"):
             return "used"
-        of = sysconfig.get_config_vars()
-        flags = " ".join(str(of.get(name)) for name in ("CONFIGURE_CFLAGS", "CFLAGS", "PY_CORE_CFLAGS"))
+        facts = python_facts()
         descriptor = os.open(pipe, os.O_RDONLY)
         try:
             sys._jitscribe = True
@@ -29,7 +28,7 @@ def jitscribe(pipe, own):
         except BaseException:
             os.close(descriptor)
             raise
-        return "%d %d %s" % (*sys.version_info[:2], "-fno-omit-frame-pointer" in flags)
+        return facts
 
     try:
         answer(start())
